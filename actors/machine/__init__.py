@@ -1,0 +1,1 @@
+"""The law of one job, pure: no clock, no disk, no network, no randomness."""

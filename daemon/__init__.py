@@ -1,0 +1,1 @@
+"""The outside: socket, incoming folder, service manager, command line."""

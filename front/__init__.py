@@ -1,0 +1,1 @@
+"""`import resumed`: what authors and client programs import; lazy, nothing else."""

@@ -1,0 +1,1 @@
+"""The disk: logs, checkpoints, intake, quarantine; synchronous, and it decides nothing."""

@@ -1,0 +1,20 @@
+"""What every test may ask for: the scale of the fault drills, and a skip where root is needed."""
+
+import os
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked `root` is skipped, with the reason, for everybody else."""
+    if os.geteuid() == 0:
+        return
+    for item in items:
+        if item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason="needs to run as root"))
+
+
+@pytest.fixture(scope="session")
+def faults_scale() -> float:
+    """The share of its full count a fault drill runs: 0.1 in `./dev test`, 1 in `./dev faults`."""
+    return float(os.environ.get("RESUMED_FAULTS_SCALE", "0.1"))
