@@ -1,0 +1,109 @@
+"""What a handler decided, as it crosses from the worker to the law; `actors/worker` holds the authors' forms."""
+
+from attrs import field, frozen
+
+from .job import Source
+
+
+@frozen(kw_only=True)
+class Offer:
+    """Bytes a worker offers as an output: inline (`text` or `base64`, 16 KiB at most) or a file at `path`.
+
+    The daemon checks `size` and `sha256` against the bytes before anything names them.
+    """
+
+    name: str
+    sha256: str
+    size: int
+    text: str | None = None
+    base64: str | None = None
+    path: str | None = None
+
+
+@frozen(kw_only=True)
+class NewItem:
+    """An item a fan-out brings into the job."""
+
+    id: str
+    source: Source | None = None
+    inputs: str = "{}"
+
+
+@frozen(kw_only=True)
+class GoTo:
+    """The job goes on at another job step."""
+
+    step: str
+
+
+@frozen(kw_only=True)
+class FanOut:
+    """Item steps run from `start` for the items named (None: all there are), then the job goes to `then`."""
+
+    start: str
+    then: str
+    items: tuple[NewItem, ...] | None = None
+    parallel: int = 1
+    tries: int | None = None
+
+
+@frozen(kw_only=True)
+class NextStep:
+    """The item goes on at another item step, with small data for it as JSON text."""
+
+    step: str
+    data: str = "{}"
+
+
+@frozen(kw_only=True)
+class Accepted:
+    """The item is done, with its output."""
+
+    output: Offer | None = None
+
+
+@frozen(kw_only=True)
+class Finished:
+    """The job is done."""
+
+
+@frozen(kw_only=True)
+class Failed:
+    """The handler says that this cannot succeed: no further try is made."""
+
+    reason: str
+
+
+@frozen(kw_only=True)
+class TryAgain:
+    """The try failed; another is made within the step's limit."""
+
+    reason: str
+    code: str = "failed"
+
+
+@frozen(kw_only=True)
+class Later:
+    """Not now: another try after `seconds`, which uses up no limit."""
+
+    seconds: float
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class HoldBack:
+    """The handler may not decide: a person must."""
+
+    code: str
+    reason: str
+
+
+Decided = GoTo | FanOut | NextStep | Accepted | Finished | Failed | TryAgain | Later | HoldBack
+
+
+@frozen(kw_only=True)
+class Answer:
+    """One handler's whole answer: the decision and the job state's changed top-level fields as JSON texts."""
+
+    decided: Decided
+    state: dict[str, str] = field(factory=dict)

@@ -1,0 +1,26 @@
+"""Durations as people write them (`30s`, `15m`, `6h`, `7d`, `1h30m`), kept as whole seconds or fractions."""
+
+import re
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+
+
+def read(text: str) -> float:
+    """Seconds of a duration text; ValueError when it is not one."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f'expected a duration such as "30s", "15m" or "1h30m", got {text!r}')
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def spell(seconds: float) -> str:
+    """A short text for a span of seconds, at most two units: `3d4h`, `2m05s`, `8s`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86_400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86_400}d{whole % 86_400 // 3600}h"

@@ -1,0 +1,137 @@
+"""What can happen to a job: requests of persons, reports of workers, and the passing of time.
+
+`unit` names an item, or the job's own position by the empty text.
+"""
+
+from attrs import frozen
+
+from .decisions import Answer
+from .job import Artifact, Person
+
+
+# Requests of persons.
+@frozen(kw_only=True)
+class Pause:
+    """Start nothing new; with `now`, also stop what runs."""
+
+    by: Person
+    reason: str = ""
+    now: bool = False
+
+
+@frozen(kw_only=True)
+class Resume:
+    """Go on: lifts a pause, or a hold of the whole job."""
+
+    by: Person
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Cancel:
+    """End the job: nothing new starts, what runs is stopped."""
+
+    by: Person
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Retry:
+    """Give failed or held items (all of them when none is named) a fresh set of tries."""
+
+    by: Person
+    items: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Skip:
+    """Leave items out (all failed and held ones when none is named)."""
+
+    by: Person
+    items: tuple[str, ...] = ()
+    reason: str = ""
+
+
+Request = Pause | Resume | Cancel | Retry | Skip
+
+
+# Reports.
+@frozen(kw_only=True)
+class Grant:
+    """A slot is free: start this unit's try in that worker."""
+
+    unit: str
+    worker: str
+
+
+@frozen(kw_only=True)
+class Returned:
+    """A handler answered; `output` is the durable artifact made of the offer in the answer, if any."""
+
+    unit: str
+    epoch: int
+    number: int
+    answer: Answer
+    output: Artifact | None = None
+    slot: bool = True
+    """Whether the try's slot may take the job's next try at once."""
+
+
+@frozen(kw_only=True)
+class Raised:
+    """A handler ended with an error of its own."""
+
+    unit: str
+    epoch: int
+    number: int
+    error: str
+
+
+@frozen(kw_only=True)
+class Gone:
+    """The process tree of a try is known dead and it gave no answer.
+
+    `died` is true when nobody asked for it (a crash); `reason` says what is known.
+    """
+
+    unit: str
+    epoch: int
+    number: int
+    died: bool
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Woke:
+    """The job was loaded with an attempt open: every tree of it is known dead, except those in `unproven`."""
+
+    unproven: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@frozen(kw_only=True)
+class AttemptEnded:
+    """Nothing of the attempt runs any more."""
+
+
+@frozen(kw_only=True)
+class Tick:
+    """Time passed; the law looks for limits that have lapsed."""
+
+
+@frozen(kw_only=True)
+class Shutdown:
+    """The daemon drains: tries are stopped and recorded as interrupted in good order."""
+
+
+@frozen(kw_only=True)
+class Trouble:
+    """The machine cannot go on with this job: it is held with this code and reason."""
+
+    code: str
+    reason: str
+
+
+Report = Grant | Returned | Raised | Gone | Woke | AttemptEnded | Tick | Shutdown | Trouble
+Event = Request | Report

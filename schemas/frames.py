@@ -1,0 +1,166 @@
+"""Frames between the daemon and a worker: one JSON object and a newline each, over an inherited socket.
+
+To the worker: `open` (once, first), `run`, `stop`, `close`. From it: `ready` (once), `returned`, `raised`,
+`stopped`, `trouble`. A try is named by (job, epoch, item, number) in every frame about it, and `item` is
+empty for the job's own step. The first answer of a try wins; an identical repeat is acknowledged by
+silence; a stale or different one changes nothing.
+"""
+
+from typing import Any
+
+import orjson
+from attrs import field, frozen
+
+from . import codec, strict
+from .decisions import Answer
+from .errors import FaultyInputError
+from .job import Item
+from .workflow import Contract
+
+PROTOCOL = 1
+MAX_FRAME = 16 * 1024 * 1024
+
+
+@frozen(kw_only=True)
+class Open:
+    """The first frame: which worker this is, and the workflow it runs. With `describe`, only its contract
+    is wanted (`contract` then names the entry alone)."""
+
+    worker: str
+    contract: Contract
+    describe: bool = False
+    protocol: int = PROTOCOL
+
+
+@frozen(kw_only=True)
+class Run:
+    """Start a try. `items` is filled for job steps only. `log` is the file that the try's output is appended
+    to, `scratch` a folder of its own that exists and is removed afterwards; both are absolute paths."""
+
+    job: str
+    epoch: int
+    item: str
+    number: int
+    step: str
+    occurrence: int
+    log: str
+    scratch: str
+    attempt: int = 0
+    interrupted: bool = False
+    """The try before this one ended without a recorded end."""
+    inputs: str = "{}"
+    state: dict[str, str] = field(factory=dict)
+    row: Item | None = None
+    items: tuple[Item, ...] = ()
+    objective: str = ""
+    labels: dict[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Stop:
+    """End a try: ask it, wait `grace` seconds, then kill its tree, and answer `stopped` when that is gone."""
+
+    job: str
+    epoch: int
+    item: str
+    number: int
+    grace: float
+
+
+@frozen(kw_only=True)
+class Close:
+    """No more tries: end in good order."""
+
+
+@frozen(kw_only=True)
+class Ready:
+    """The worker can run; for Python `contract` is what the author's class declares."""
+
+    worker: str
+    contract: Contract
+    protocol: int = PROTOCOL
+
+
+@frozen(kw_only=True)
+class Returned:
+    """A handler answered, and every process its try started is dead."""
+
+    job: str
+    epoch: int
+    item: str
+    number: int
+    answer: Answer
+
+
+@frozen(kw_only=True)
+class Raised:
+    """A handler ended with an error of its own (`error` is for people), and its processes are dead."""
+
+    job: str
+    epoch: int
+    item: str
+    number: int
+    error: str
+
+
+@frozen(kw_only=True)
+class Stopped:
+    """A try was ended on request, without an answer, and its processes are dead."""
+
+    job: str
+    epoch: int
+    item: str
+    number: int
+
+
+@frozen(kw_only=True)
+class Trouble:
+    """The worker cannot run this workflow at all (an import failed, a contract differs)."""
+
+    code: str
+    reason: str
+
+
+ToWorker = Open | Run | Stop | Close
+FromWorker = Ready | Returned | Raised | Stopped | Trouble
+
+_TO_WORKER: dict[str, type[Any]] = {"open": Open, "run": Run, "stop": Stop, "close": Close}
+_FROM_WORKER: dict[str, type[Any]] = {
+    "ready": Ready,
+    "returned": Returned,
+    "raised": Raised,
+    "stopped": Stopped,
+    "trouble": Trouble,
+}
+_WORDS = {kind: word for table in (_TO_WORKER, _FROM_WORKER) for word, kind in table.items()}
+
+
+def write(frame: ToWorker | FromWorker) -> bytes:
+    """The bytes of a frame, newline included; FaultyInputError when it is too large to send."""
+    raw = orjson.dumps({"frame": _WORDS[type(frame)], **codec.to_plain(frame)}) + b"\n"
+    if len(raw) > MAX_FRAME:
+        raise FaultyInputError("cannot send a frame", (f"{len(raw)} bytes, the most is {MAX_FRAME}",))
+    return raw
+
+
+def _read(raw: bytes, table: dict[str, type[Any]], what: str) -> Any:
+    value = strict.parse_own(raw, what)
+    word = value.pop("frame", None) if isinstance(value, dict) else None
+    kind = table.get(word) if isinstance(word, str) else None
+    if kind is None:
+        raise FaultyInputError(
+            what, (f"expected one of {', '.join(table)} as frame, got {word!r} @ $.frame",)
+        )
+    return codec.from_plain(value, kind, what)
+
+
+def read_from_worker(raw: bytes) -> FromWorker:
+    """The frame in a line that a worker sent, newline excluded; FaultyInputError when it does not hold."""
+    frame: FromWorker = _read(raw, _FROM_WORKER, "cannot read a worker's frame")
+    return frame
+
+
+def read_to_worker(raw: bytes) -> ToWorker:
+    """The frame in a line that the daemon sent, newline excluded; FaultyInputError when it does not hold."""
+    frame: ToWorker = _read(raw, _TO_WORKER, "cannot read the daemon's frame")
+    return frame

@@ -1,0 +1,64 @@
+"""Instants: one moment as three clocks saw it, and the rules for comparing them; never asks a clock.
+
+Durable text is `{"wall": "2026-11-29T03:14:09.000000Z", "boot": "<boot id>", "up": <microseconds>}`.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from attrs import evolve, frozen
+
+MICRO = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class Instant:
+    """A moment: `wall` in microseconds since 1970 UTC, `up` in microseconds of the boot clock of `boot`."""
+
+    wall: int
+    boot: str
+    up: int
+
+
+def spell(wall: int) -> str:
+    """The UTC text of a wall clock reading in microseconds."""
+    return (_EPOCH + timedelta(microseconds=wall)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def read(text: str) -> int:
+    """The microseconds of a UTC text that `spell` wrote; ValueError for any other spelling."""
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    delta = moment - _EPOCH
+    wall = (delta.days * 86_400 + delta.seconds) * MICRO + delta.microseconds
+    if spell(wall) != text:
+        raise ValueError(f"not a UTC instant: {text!r}")
+    return wall
+
+
+def later(instant: Instant, seconds: float) -> Instant:
+    """The instant `seconds` after this one, on both of its clocks."""
+    step = round(seconds * MICRO)
+    return evolve(instant, wall=instant.wall + step, up=instant.up + step)
+
+
+def reached(limit: Instant, now: Instant) -> bool:
+    """True once `limit` has lapsed: the earlier of UTC and elapsed time in one boot, else UTC alone."""
+    if now.wall >= limit.wall:
+        return True
+    return now.boot == limit.boot and now.up >= limit.up
+
+
+def seconds_until(limit: Instant, now: Instant) -> float:
+    """Seconds from `now` until `limit` lapses; 0 when it has."""
+    if reached(limit, now):
+        return 0.0
+    gap = limit.wall - now.wall
+    if now.boot == limit.boot:
+        gap = min(gap, limit.up - now.up)
+    return gap / MICRO
+
+
+def seconds_between(start: Instant, end: Instant) -> float:
+    """Seconds from `start` to `end`: by the boot clock within one boot, else by UTC; never negative."""
+    gap = end.up - start.up if start.boot == end.boot else end.wall - start.wall
+    return max(0, gap) / MICRO

@@ -1,0 +1,273 @@
+"""A job's own records: who asked for what, its items, attempts, tries, holds and the position it stands at.
+
+A record checks only itself; what spans records is law and lives in `actors/machine`.
+"""
+
+from enum import StrEnum
+
+from attrs import field, frozen
+
+from .instant import Instant
+
+
+@frozen(kw_only=True)
+class Job:
+    """Identity that outlives every process; written once, at admission."""
+
+    id: str
+    tenant: str
+    requester: str
+    owner: str
+    created: Instant
+    workflow: str
+    version: int
+    title: str = ""
+    objective: str = ""
+    inputs: str = "{}"
+    """The accepted inputs as JSON text, never structured here."""
+    deadline: Instant | None = None
+    labels: dict[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Person:
+    """Who gave a command: the kernel's word about the peer, never a field of a request."""
+
+    uid: int
+    name: str
+    via: str = "socket"
+
+
+class PinKind(StrEnum):
+    """How a source was pinned."""
+
+    SHA256 = "sha256"
+    STAT = "stat"
+    NONE = "none"
+
+
+@frozen(kw_only=True)
+class Source:
+    """An input a decision relied on; `size`, `mtime` (ns) and `inode` are compared when `pin` is `stat`."""
+
+    path: str
+    pin: PinKind = PinKind.NONE
+    sha256: str = ""
+    size: int = 0
+    mtime: int = 0
+    inode: int = 0
+
+
+@frozen(kw_only=True)
+class Provenance:
+    """What made an artifact."""
+
+    job: str
+    item: str = ""
+    step: str = ""
+    attempt: int = 0
+    model: str = ""
+    prompt: str = ""
+    editor: str = ""
+
+
+@frozen(kw_only=True)
+class Artifact:
+    """Immutable bytes named `name@revision`.
+
+    Up to 16 KiB travel here: as `text` when the bytes are UTF-8, else as `base64` beside a lossy `text`
+    (each undecodable byte shown as U+FFFD). Larger ones are files: `artifacts/<sha256>` in the job's folder.
+    """
+
+    name: str
+    sha256: str
+    size: int
+    revision: int = 1
+    text: str | None = None
+    base64: str | None = None
+    provenance: Provenance | None = None
+    access_policy: str = "owner"
+
+
+class ItemState(StrEnum):
+    """What is known of one unit of work."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    REVIEW = "review"
+    DONE = "done"
+    FAILED = "failed"
+    HELD = "held"
+    SKIPPED = "skipped"
+
+
+@frozen(kw_only=True)
+class Item:
+    """A unit of work. The job's own position is kept in the same shape under the id `""`.
+
+    `tries` counts every start and never falls; `failures` counts those that use up the step's limit since
+    it was entered; `crashes` counts starts in a row whose end was never recorded.
+    """
+
+    id: str
+    ordinal: int
+    state: ItemState = ItemState.PENDING
+    at: str = ""
+    occurrence: int = 0
+    tries: int = 0
+    failures: int = 0
+    crashes: int = 0
+    not_before: Instant | None = None
+    started: Instant | None = None
+    ended: Instant | None = None
+    inputs: str = "{}"
+    data: str = "{}"
+    source: Source | None = None
+    output: Artifact | None = None
+    reason: str = ""
+    code: str = ""
+    """A slug for `reason`, set with it: `failed`, `interrupted`, `crashes`, `timeout`, `skipped`, ..."""
+
+
+class StopReason(StrEnum):
+    """Why a running try was told to stop; committed on the try before anything is stopped."""
+
+    PAUSE = "pause"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+    SKIP = "skip"
+    TIMEOUT = "timeout"
+    HOLD = "hold"
+    SHUTDOWN = "shutdown"
+
+
+@frozen(kw_only=True)
+class Try:
+    """One start of an item's step (or, with item `""`, of a job step); frames carry (epoch, item, number)."""
+
+    epoch: int
+    item: str
+    number: int
+    step: str
+    occurrence: int
+    started: Instant
+    until: Instant
+    """When it is stopped for taking too long."""
+    worker: str
+    stop: StopReason | None = None
+
+
+@frozen(kw_only=True)
+class Attempt:
+    """One period of ownership of a job, under one epoch."""
+
+    epoch: int
+    opened: Instant
+
+
+@frozen(kw_only=True)
+class Each:
+    """The fan-out a job stands in: item steps run until each item has settled, then the job goes to `then`."""
+
+    start: str
+    then: str
+    parallel: int = 1
+    tries: int | None = None
+
+
+@frozen(kw_only=True)
+class Next:
+    """What a checkpoint permits next, beside the position itself."""
+
+    step: str
+    preconditions: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Mark:
+    """A person's or a limit's durable stop: who, when and why."""
+
+    by: str
+    at: Instant
+    reason: str = ""
+    now: bool = False
+
+
+@frozen(kw_only=True)
+class Hold:
+    """The machine may not decide: why, since when, and whose it is."""
+
+    code: str
+    reason: str
+    owner: str
+    since: Instant
+
+
+class Ending(StrEnum):
+    """The four final words; terminal is final."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    EXPIRED = "expired"
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """How a job ended."""
+
+    ending: Ending
+    at: Instant
+    reason: str = ""
+
+
+class Status(StrEnum):
+    """The one word people see; derived from a snapshot, stored nowhere."""
+
+    READY = "ready"
+    RESUMING = "resuming"
+    RUNNING = "running"
+    WAITING = "waiting"
+    RECONCILING = "reconciling"
+    HELD = "held"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    EXPIRED = "expired"
+    QUARANTINED = "quarantined"
+
+
+@frozen(kw_only=True)
+class Budget:
+    """Limits of a job and their use; `usd` is decimal text. None means no limit."""
+
+    attempts: int | None = None
+    turns: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    usd: str | None = None
+    active_seconds: float | None = None
+
+
+@frozen(kw_only=True)
+class Authority:
+    """What a later worker acts under, as it was saved."""
+
+    actor: str
+    scopes: tuple[str, ...] = ()
+    policy: str = ""
+    approval: str = ""
+    target: str = ""
+    expiry: Instant | None = None
+
+
+@frozen(kw_only=True)
+class CodeVersion:
+    """What code a snapshot was made with; `contract` is the sha256 of the pinned workflow declaration."""
+
+    workflow: str
+    version: int
+    contract: str
+    release: str

@@ -1,0 +1,36 @@
+"""The job file a person writes: a workflow's name and its inputs; never a command, environment or secret."""
+
+import re
+
+from attrs import field, frozen
+
+ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+MAX_BYTES = 1024 * 1024
+MAX_ITEMS = 10_000
+MAX_NAME = 1024
+
+
+@frozen(kw_only=True)
+class FileItem:
+    """One item as written in a job file. `inputs` is JSON text."""
+
+    id: str
+    source: str = ""
+    inputs: str = "{}"
+
+
+@frozen(kw_only=True)
+class JobFile:
+    """A checked job file; `version` is None for the newest enabled workflow, `inputs` is JSON text."""
+
+    workflow: str
+    version: int | None = None
+    id: str = ""
+    tenant: str = ""
+    title: str = ""
+    objective: str = ""
+    labels: dict[str, str] = field(factory=dict)
+    items: tuple[FileItem, ...] | None = None
+    items_glob: str = ""
+    inputs: str = "{}"
+    owner: str = ""

@@ -1,0 +1,170 @@
+"""All of one job's typed state, what may change in it, and the line that makes a change durable."""
+
+from attrs import field, frozen
+
+from .instant import Instant
+from .job import (
+    Attempt,
+    Authority,
+    Budget,
+    CodeVersion,
+    Each,
+    Hold,
+    Item,
+    Job,
+    Mark,
+    Next,
+    Outcome,
+    Try,
+)
+from .ledger import Approval, Effect, Question, Wait
+from .table import ItemTable
+from .workflow import Contract
+
+STATE_SCHEMA = 1
+"""The level of the stored records that this release writes."""
+
+
+@frozen(kw_only=True)
+class Snapshot:
+    """A job's state after line `sequence`. `tries` holds open tries only, by unit."""
+
+    job: Job
+    contract: Contract
+    code_version: CodeVersion
+    sequence: int = 0
+    epoch: int = 0
+    newest: Instant
+    """The newest recorded moment."""
+    last_transition: str = ""
+    position: Item
+    next: Next
+    each: Each | None = None
+    state: dict[str, str] = field(factory=dict)
+    items: ItemTable = field(factory=ItemTable)
+    attempt: Attempt | None = None
+    tries: dict[str, Try] = field(factory=dict)
+    pause: Mark | None = None
+    cancel: Mark | None = None
+    expiry: Mark | None = None
+    hold: Hold | None = None
+    outcome: Outcome | None = None
+    budget: Budget = Budget()
+    used: Budget = Budget()
+    authority: Authority | None = None
+    effects: tuple[Effect, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    questions: tuple[Question, ...] = ()
+
+
+@frozen(kw_only=True)
+class Changes:
+    """Upserts of rows and scalars; `cleared` names scalars that become empty, `ended` units whose try closed."""
+
+    items: tuple[Item, ...] = ()
+    tries: tuple[Try, ...] = ()
+    ended: tuple[str, ...] = ()
+    position: Item | None = None
+    next: Next | None = None
+    each: Each | None = None
+    state: dict[str, str] = field(factory=dict)
+    epoch: int | None = None
+    attempt: Attempt | None = None
+    pause: Mark | None = None
+    cancel: Mark | None = None
+    expiry: Mark | None = None
+    hold: Hold | None = None
+    outcome: Outcome | None = None
+    cleared: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Decision:
+    """One committed row per choice that moved a job: who or what decided, by which rule, and why."""
+
+    by: str
+    rule: str
+    choice: str
+    relied_on: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One transition within a line. `evidence` keeps what changed nothing but must not be lost."""
+
+    transition: str
+    decision: Decision
+    changes: Changes
+    evidence: str = ""
+
+
+@frozen(kw_only=True)
+class Line:
+    """One commit. `previous` is the digest of the line before (line 1: of job.json); `opening` only in line 1
+    and in migrations: the whole snapshot, before the entries are applied."""
+
+    sequence: int
+    epoch: int
+    previous: str
+    at: Instant
+    entries: tuple[Entry, ...] = ()
+    opening: Snapshot | None = None
+
+
+@frozen(kw_only=True)
+class Torn:
+    """A tail that was cut: it did not verify, and it could have been an acknowledged line that rotted."""
+
+    log: str
+    offset: int
+    sequence: int
+    """The sequence the cut line would have had."""
+
+
+@frozen(kw_only=True)
+class Seal:
+    """The first line of every log: the sequence and digest of the line before it, and why it was begun."""
+
+    seal: int
+    digest: str
+    why: str
+    job: str
+    """sha256 of job.json."""
+    state_schema: int = STATE_SCHEMA
+    torn: tuple[Torn, ...] = ()
+
+
+@frozen(kw_only=True)
+class Checkpoint:
+    """A job's durable snapshot; its integrity hash is the digest in the file's name."""
+
+    sequence: int
+    epoch: int
+    previous: str
+    """The digest of line `sequence`."""
+    state_schema: int
+    code_version: CodeVersion
+    last_transition: str
+    job: str
+    torn: tuple[Torn, ...] = ()
+    snapshot: Snapshot
+
+
+@frozen(kw_only=True)
+class Admission:
+    """`job.json`: how the job came in, and the admitted file's own bytes (`text`, or `base64` if not UTF-8)."""
+
+    schema: int
+    id: str
+    admitted: Instant
+    requester: str
+    uid: int
+    via: str
+    name: str
+    sha256: str
+    """Of the admitted bytes."""
+    text: str | None = None
+    base64: str | None = None

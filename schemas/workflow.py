@@ -1,0 +1,118 @@
+"""What a workflow declares to the law: its steps, their limits, and the definition a worker runs it from."""
+
+from enum import StrEnum
+
+from attrs import field, frozen
+
+
+class StepKind(StrEnum):
+    """Whether a step is entered once for the job or once for each item."""
+
+    JOB = "job"
+    ITEM = "item"
+
+
+@frozen(kw_only=True)
+class StepContract:
+    """One named, versioned position and its limits; spans of time are seconds (defaults: INTERFACE.md)."""
+
+    name: str
+    kind: StepKind
+    version: int = 1
+    repeatable: bool = True
+    timeout: float = 3600.0
+    grace: float = 10.0
+    tries: int = 3
+    backoff_first: float = 30.0
+    backoff_max: float = 900.0
+    crashes: int = 3
+
+
+@frozen(kw_only=True)
+class Contract:
+    """A workflow as the law sees it; pinned in the job at admission, its sha256 is the contract digest.
+
+    `entry` is `module:Class` for Python, empty for a workflow of programs; `definition` is the JSON text
+    of the checked TOML file for a workflow of programs. `slots` is how many tries one worker may hold.
+    """
+
+    workflow: str
+    version: int
+    start: str
+    steps: tuple[StepContract, ...]
+    description: str = ""
+    owner: str = ""
+    entry: str = ""
+    interpreter: str = ""
+    definition: str = ""
+    slots: int = 1
+
+    def step(self, name: str) -> StepContract | None:
+        """The step of that name, or None."""
+        for each in self.steps:
+            if each.name == name:
+                return each
+        return None
+
+
+@frozen(kw_only=True)
+class ProgramStep:
+    """One `[[step]]` of a workflow of programs. `run` is an argv list; times are seconds, `max` bytes."""
+
+    name: str
+    run: tuple[str, ...]
+    stdin: str = ""
+    output_from: str = ""
+    """`stdout` or `file`; empty means `file` where `{output}` is used, else `stdout`."""
+    output_max: int = 16 * 1024 * 1024
+    timeout: float = 3600.0
+    grace: float = 10.0
+    tries: int = 3
+    backoff_first: float = 30.0
+    backoff_max: float = 900.0
+    parallel: int = 1
+    repeatable: bool = False
+
+
+class InputType(StrEnum):
+    """The kinds of input a workflow may declare."""
+
+    STRING = "string"
+    TEXT = "text"
+    INT = "int"
+    BOOL = "bool"
+    DECIMAL = "decimal"
+    DATE = "date"
+    PATH = "path"
+    CHOICE = "choice"
+
+
+@frozen(kw_only=True)
+class Input:
+    """One declared input; `default` is JSON text, None when the input is required."""
+
+    name: str
+    type: InputType = InputType.STRING
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    pattern: str = ""
+    roots: tuple[str, ...] = ()
+    max: int | None = None
+
+
+@frozen(kw_only=True)
+class Programs:
+    """A checked `workflows.d/NAME.toml` of programs: what a worker needs to run it."""
+
+    name: str
+    version: int
+    steps: tuple[ProgramStep, ...]
+    description: str = ""
+    owner: str = ""
+    enabled: bool = True
+    inputs: tuple[Input, ...] = field(factory=tuple)
+    items_from: str = "job"
+    """`job` (the items of the job file) or `glob`."""
+    items_glob: str = ""
+    items_max: int = 10_000
+    allow_empty: bool = False
