@@ -1,1 +1,1 @@
-"""The living jobs: loop, supervisor, worker processes; nothing acts before its commit returned."""
+"""The living jobs: one loop per job, their supervisor, and the worker processes; state belongs to the store."""

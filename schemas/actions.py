@@ -9,11 +9,11 @@ class ActionKind(StrEnum):
     """The kinds of action there are."""
 
     START = "start"
-    """Wants a slot: start the unit's next try (n = its number)."""
+    """A claim on a slot: the unit's next try (n = its number) could start."""
+    RUN = "run"
+    """Try n of the unit is open: have it run."""
     STOP = "stop"
-    """End the running try n of the unit, and know its tree is gone."""
-    END_ATTEMPT = "end_attempt"
-    """Close the attempt row (n = its epoch): nothing of it runs and nothing is due."""
+    """Try n of the unit is open and marked: end it, and know its tree is gone."""
 
 
 @frozen

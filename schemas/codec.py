@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import attrs
 import orjson
 from cattrs import BaseValidationError, Converter, transform_error
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from . import decisions, instant, strict
 from .errors import FaultyInputError
@@ -112,13 +112,13 @@ def _make() -> Converter:
         return get_origin(kind) is tuple
 
     def tuples(kind: Any) -> Callable[[Any, Any], Any]:
-        inner = get_args(kind)[0]
-        as_list = made.get_structure_hook(list[inner])
+        listed: Any = types.GenericAlias(list, (get_args(kind)[0],))
+        as_list = made.get_structure_hook(listed)
 
         def structure(value: Any, _: Any) -> Any:
             if type(value) is not list:
                 raise _wrong("list", value)
-            return tuple(as_list(value, list[inner]))
+            return tuple(as_list(value, listed))
 
         return structure
 
@@ -209,7 +209,6 @@ def _unions(made: Converter) -> None:
 
 
 _CONVERTER = _make()
-override = override  # re-exported for records that need a hook of their own
 
 
 def _spell_problem(error: BaseException, kind: type | None) -> str:
@@ -273,6 +272,6 @@ def digest(raw: bytes) -> str:
 
 
 @lru_cache(maxsize=1024)
-def shard(id: str) -> str:
+def shard(job: str) -> str:
     """The two-letter folder that a job's id falls in."""
-    return hashlib.sha256(id.encode()).hexdigest()[:2]
+    return hashlib.sha256(job.encode()).hexdigest()[:2]

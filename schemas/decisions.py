@@ -1,4 +1,4 @@
-"""What a handler decided, as it crosses from the worker to the law; `actors/worker` holds the authors' forms."""
+"""What a handler decided, as it crosses from worker to law; `actors/worker` has the authors' forms."""
 
 from attrs import field, frozen
 

@@ -111,11 +111,6 @@ class Woke:
 
 
 @frozen(kw_only=True)
-class AttemptEnded:
-    """Nothing of the attempt runs any more."""
-
-
-@frozen(kw_only=True)
 class Tick:
     """Time passed; the law looks for limits that have lapsed."""
 
@@ -133,5 +128,5 @@ class Trouble:
     reason: str
 
 
-Report = Grant | Returned | Raised | Gone | Woke | AttemptEnded | Tick | Shutdown | Trouble
+Report = Grant | Returned | Raised | Gone | Woke | Tick | Shutdown | Trouble
 Event = Request | Report

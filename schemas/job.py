@@ -167,7 +167,7 @@ class Attempt:
 
 @frozen(kw_only=True)
 class Each:
-    """The fan-out a job stands in: item steps run until each item has settled, then the job goes to `then`."""
+    """The fan-out a job stands in: item steps run until all items have settled, then it goes to `then`."""
 
     start: str
     then: str

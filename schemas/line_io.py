@@ -48,7 +48,7 @@ def _record(payload: bytes, kind: type[Any], what: str) -> Any:
 
 
 def read_line(payload: bytes, level: int, what: str) -> Line:
-    """The commit line in a verified payload of a log sealed at schema `level`; DamagedError if it holds none."""
+    """The commit line in a verified payload of a log of schema `level`; DamagedError if it holds none."""
     if level == STATE_SCHEMA:
         line: Line = _record(payload, Line, what)
         return line

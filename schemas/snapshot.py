@@ -49,8 +49,8 @@ class Snapshot:
     expiry: Mark | None = None
     hold: Hold | None = None
     outcome: Outcome | None = None
-    budget: Budget = Budget()
-    used: Budget = Budget()
+    budget: Budget = field(factory=Budget)
+    used: Budget = field(factory=Budget)
     authority: Authority | None = None
     effects: tuple[Effect, ...] = ()
     approvals: tuple[Approval, ...] = ()
@@ -60,7 +60,7 @@ class Snapshot:
 
 @frozen(kw_only=True)
 class Changes:
-    """Upserts of rows and scalars; `cleared` names scalars that become empty, `ended` units whose try closed."""
+    """Upserts of rows and scalars; `cleared` names scalars emptied, `ended` the units whose try closed."""
 
     items: tuple[Item, ...] = ()
     tries: tuple[Try, ...] = ()
@@ -155,7 +155,7 @@ class Checkpoint:
 
 @frozen(kw_only=True)
 class Admission:
-    """`job.json`: how the job came in, and the admitted file's own bytes (`text`, or `base64` if not UTF-8)."""
+    """`job.json`: how the job came in, and the admitted file's own bytes (as `text` or `base64`)."""
 
     schema: int
     id: str

@@ -92,7 +92,7 @@ def check(value: Any, what: str) -> Any:
 
 
 def parse(raw: bytes, what: str) -> Any:
-    """The plain value of strict JSON bytes; FaultyInputError (`what` begins its sentence) for anything else."""
+    """The plain value of strict JSON bytes; FaultyInputError (begun by `what`) for anything else."""
     try:
         text = raw.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
@@ -121,6 +121,6 @@ def parse_own(raw: bytes, what: str) -> Any:
 
 
 def check_json_text(text: str, what: str) -> str:
-    """The text itself when it is strict JSON (an author's state field, an item's data); else FaultyInputError."""
+    """The text itself when it is strict JSON (a state field, an item's data); else FaultyInputError."""
     parse_own(text.encode("utf-8", "surrogatepass"), what)
     return text

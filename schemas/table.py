@@ -35,24 +35,24 @@ class ItemTable:
         self.delayed = frozenset(i.id for i in self._base.values() if i.state is _PENDING and i.not_before)
 
     def __len__(self) -> int:
-        return len(self._base) + sum(1 for id in self._over if id not in self._base)
+        return len(self._base) + sum(1 for name in self._over if name not in self._base)
 
-    def __contains__(self, id: object) -> bool:
-        return id in self._over or id in self._base
+    def __contains__(self, name: object) -> bool:
+        return name in self._over or name in self._base
 
-    def __getitem__(self, id: str) -> Item:
-        found = self._over.get(id)
-        return found if found is not None else self._base[id]
+    def __getitem__(self, name: str) -> Item:
+        found = self._over.get(name)
+        return found if found is not None else self._base[name]
 
-    def get(self, id: str) -> Item | None:
+    def get(self, name: str) -> Item | None:
         """The item of that id, or None."""
-        found = self._over.get(id)
-        return found if found is not None else self._base.get(id)
+        found = self._over.get(name)
+        return found if found is not None else self._base.get(name)
 
     def __iter__(self) -> Iterator[Item]:
         """All items in order."""
-        for id in self._order[: len(self)]:
-            yield self[id]
+        for name in self._order[: len(self)]:
+            yield self[name]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ItemTable) and list(self) == list(other)

@@ -105,5 +105,7 @@ class Told:
 
     row: JobRow
     said: str
+    attempt: int = 0
+    """The attempt (epoch) that runs now or will run next; 0 when none will."""
     repeated: bool = False
     """True when the job already stood so and nothing was written."""

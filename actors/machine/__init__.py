@@ -1,1 +1,1 @@
-"""The law of one job, pure: no clock, no disk, no network, no randomness."""
+"""The law of one job: pure computation over records; no clock, no disk, no network, no randomness."""

@@ -1,0 +1,43 @@
+"""The first snapshot of a job, from what the door let in."""
+
+from resumed.schemas.instant import Instant
+from resumed.schemas.job import CodeVersion, Item, Job, Next, PinKind, Source
+from resumed.schemas.jobfile import FileItem
+from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot
+from resumed.schemas.table import ItemTable
+from resumed.schemas.workflow import Contract
+
+
+def first_line(
+    job: Job,
+    contract: Contract,
+    items: tuple[FileItem, ...],
+    code: CodeVersion,
+    previous: str,
+    now: Instant,
+) -> Line:
+    """Line 1: the opening snapshot; `previous` is the sha256 of job.json."""
+    rows = [
+        Item(
+            id=item.id,
+            ordinal=ordinal,
+            inputs=item.inputs,
+            source=Source(path=item.source, pin=PinKind.NONE) if item.source else None,
+        )
+        for ordinal, item in enumerate(items)
+    ]
+    opening = Snapshot(
+        job=job,
+        contract=contract,
+        code_version=code,
+        newest=now,
+        position=Item(id="", ordinal=0, at=contract.start, occurrence=1),
+        next=Next(step=contract.start),
+        items=ItemTable(rows),
+    )
+    admitted = Entry(
+        transition="admit",
+        decision=Decision(by=job.requester, rule="admit", choice=f"admitted with {len(rows)} items"),
+        changes=Changes(),
+    )
+    return Line(sequence=1, epoch=0, previous=previous, at=now, entries=(admitted,), opening=opening)

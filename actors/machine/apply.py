@@ -1,0 +1,45 @@
+"""Applying committed changes to a snapshot: plain rows in, plain rows out, the same live and in recovery.
+
+Never decides anything: a newer release must read old lines as they were meant when they were written.
+"""
+
+from typing import Any
+
+from attrs import evolve
+from resumed.schemas.snapshot import Changes, Line, Snapshot
+
+SCALARS = ("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome")
+CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold"})
+
+
+def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
+    """The fields of `snapshot` that `changes` gives another value."""
+    fields: dict[str, Any] = {name: None for name in changes.cleared if name in CLEARABLE}
+    for name in SCALARS:
+        value = getattr(changes, name)
+        if value is not None:
+            fields[name] = value
+    if changes.items:
+        fields["items"] = snapshot.items.put(changes.items)
+    if changes.state:
+        fields["state"] = {**snapshot.state, **changes.state}
+    if changes.tries or changes.ended:
+        tries = {unit: row for unit, row in snapshot.tries.items() if unit not in changes.ended}
+        for row in changes.tries:
+            tries[row.item] = row
+        fields["tries"] = tries
+    return fields
+
+
+def apply(snapshot: Snapshot, line: Line) -> Snapshot:
+    """The snapshot after `line`; its item table shares storage with the one before, see `ItemTable.settle`."""
+    fields: dict[str, Any] = {}
+    for entry in line.entries:
+        fields = apply_changes(snapshot, entry.changes)
+        if len(line.entries) > 1:
+            snapshot = evolve(snapshot, **fields)
+            fields = {}
+    newest = line.at if line.at.wall >= snapshot.newest.wall else snapshot.newest
+    if line.entries:
+        fields["last_transition"] = line.entries[-1].transition
+    return evolve(snapshot, sequence=line.sequence, newest=newest, **fields)

@@ -1,0 +1,156 @@
+"""A draft: the changes one transition is putting together, readable as if they were already in force.
+
+It lives for one call of the law; nothing of it is seen outside before its changes are committed.
+"""
+
+from attrs import evolve
+from resumed.schemas.instant import Instant, later
+from resumed.schemas.job import (
+    Attempt,
+    Each,
+    Hold,
+    Item,
+    ItemState,
+    Mark,
+    Next,
+    Outcome,
+    StopReason,
+    Try,
+)
+from resumed.schemas.snapshot import Changes, Snapshot
+from resumed.schemas.table import ItemTable
+from resumed.schemas.workflow import StepContract
+
+
+class Draft:
+    """A snapshot with changes laid over it."""
+
+    def __init__(self, snapshot: Snapshot, now: Instant) -> None:
+        self.now = now
+        self.job = snapshot.job
+        self.contract = snapshot.contract
+        self.items: ItemTable = snapshot.items
+        self.position: Item = snapshot.position
+        self.each: Each | None = snapshot.each
+        self.epoch = snapshot.epoch
+        self.attempt: Attempt | None = snapshot.attempt
+        self.pause: Mark | None = snapshot.pause
+        self.cancel: Mark | None = snapshot.cancel
+        self.expiry: Mark | None = snapshot.expiry
+        self.hold: Hold | None = snapshot.hold
+        self.outcome: Outcome | None = snapshot.outcome
+        self.next: Next = snapshot.next
+        self.tries: dict[str, Try] = dict(snapshot.tries)
+        self.state: dict[str, str] = {}
+        self._before = snapshot
+        self._touched: dict[str, Item] = {}
+
+    def unit(self, name: str) -> Item | None:
+        """The item of that id, or the job's own position for the empty one."""
+        return self.position if name == "" else self.items.get(name)
+
+    def step_of(self, unit: Item) -> StepContract:
+        """The step a unit stands at; LookupError when the workflow declares no such step."""
+        found = self.contract.step(unit.at)
+        if found is not None:
+            return found
+        raise LookupError(f"workflow {self.contract.workflow} declares no step {unit.at!r}")
+
+    def put(self, unit: Item) -> None:
+        """Lay one row over the table."""
+        if unit.id == "":
+            self.position = unit
+            return
+        self._touched[unit.id] = unit
+        self.items = self.items.put((unit,))
+
+    def put_many(self, units: list[Item]) -> None:
+        """Lay many rows over the table at once."""
+        for unit in units:
+            self._touched[unit.id] = unit
+        self.items = self.items.put(units)
+
+    def tries_most(self, unit: Item) -> int:
+        """How many counted failures the unit's step allows."""
+        if unit.id and self.each is not None and self.each.tries is not None:
+            return self.each.tries
+        return self.step_of(unit).tries
+
+    def start(self, unit: Item, worker: str) -> None:
+        """Open a try of the unit, and an attempt if there is none. A crash counts until an end is recorded."""
+        if self.attempt is None:
+            self.epoch += 1
+            self.attempt = Attempt(epoch=self.epoch, opened=self.now)
+        number = unit.tries + 1
+        self.put(
+            evolve(
+                unit,
+                state=ItemState.IN_PROGRESS,
+                tries=number,
+                crashes=unit.crashes + 1,
+                started=self.now,
+                ended=None,
+                not_before=None,
+            )
+        )
+        self.tries[unit.id] = Try(
+            epoch=self.epoch,
+            item=unit.id,
+            number=number,
+            step=unit.at,
+            occurrence=unit.occurrence,
+            started=self.now,
+            until=later(self.now, self.step_of(unit).timeout),
+            worker=worker,
+        )
+
+    def mark_stop(self, row: Try, reason: StopReason) -> None:
+        """Mark an open try to be stopped; the first reason stays."""
+        if row.stop is None:
+            self.tries[row.item] = evolve(row, stop=reason)
+
+    def mark_all(self, reason: StopReason) -> None:
+        """Mark every open try to be stopped."""
+        for row in list(self.tries.values()):
+            self.mark_stop(row, reason)
+
+    def set_hold(self, code: str, reason: str) -> None:
+        """Hold the job, unless it is held already: the first reason is the one to mend."""
+        if self.hold is None:
+            self.hold = Hold(code=code, reason=reason, owner=self.job.owner, since=self.now)
+
+    def stopping(self) -> bool:
+        """True once a cancel or an expiry is on record."""
+        return self.cancel is not None or self.expiry is not None
+
+    def changes(self) -> Changes:
+        """Everything laid over the snapshot."""
+        before = self._before
+        ended = tuple(unit for unit in before.tries if unit not in self.tries)
+        opened = tuple(row for unit, row in self.tries.items() if before.tries.get(unit) is not row)
+        cleared = tuple(
+            name
+            for name in ("each", "attempt", "pause", "cancel", "expiry", "hold")
+            if getattr(self, name) is None and getattr(before, name) is not None
+        )
+
+        def new(name: str) -> bool:
+            return getattr(self, name) is not getattr(before, name)
+
+        return Changes(
+            items=tuple(self._touched.values()),
+            tries=opened,
+            ended=ended,
+            position=self.position if new("position") else None,
+            next=self.next if self.next != before.next else None,
+            each=self.each if new("each") else None,
+            state=self.state,
+            epoch=self.epoch if self.epoch != before.epoch else None,
+            attempt=self.attempt if new("attempt") else None,
+            pause=self.pause if new("pause") else None,
+            cancel=self.cancel if new("cancel") else None,
+            expiry=self.expiry if new("expiry") else None,
+            hold=self.hold if new("hold") else None,
+            outcome=self.outcome if new("outcome") else None,
+            cleared=cleared,
+        )

@@ -1,0 +1,112 @@
+"""What a snapshot wants done and when to look again: pure, level-triggered, the only source of actions.
+
+A try that is open wants to run until it is marked to stop, then it wants to be stopped, until its end is
+committed. Neither key comes back: a mark is cleared by the committed end alone, and each start takes a new
+number. A `start` is a claim on a slot, not a task: it may lapse (a pause) and return.
+"""
+
+from resumed.schemas.actions import Action, ActionKind
+from resumed.schemas.instant import Instant, later, reached
+from resumed.schemas.job import ItemState
+from resumed.schemas.snapshot import Snapshot
+
+from .draft import Draft
+
+Standing = Snapshot | Draft
+
+NEAR_SECONDS = 60.0
+"""A job whose next instant is nearer than this keeps its attempt and does not park (DESIGN.md section 3)."""
+
+
+def blocked(standing: Standing) -> bool:
+    """True when nothing new may start: ended, held, paused, or told to end."""
+    return not (
+        standing.outcome is None
+        and standing.hold is None
+        and standing.pause is None
+        and standing.cancel is None
+        and standing.expiry is None
+    )
+
+
+def room(standing: Standing) -> int:
+    """How many more tries the position allows beside the open ones."""
+    if standing.each is None:
+        return 0 if standing.tries else 1
+    return max(0, standing.each.parallel - len(standing.tries))
+
+
+def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
+    """Up to `most` units whose next try may start now, in order, within what the position allows."""
+    if most <= 0 or blocked(standing):
+        return []
+    most = min(most, room(standing))
+    if most <= 0:
+        return []
+    if standing.each is None:
+        position = standing.position
+        ready = position.state is ItemState.PENDING and (
+            position.not_before is None or reached(position.not_before, now)
+        )
+        return [""] if ready else []
+    items = standing.items
+    found = [
+        name for name in items.delayed if (at := items[name].not_before) is not None and reached(at, now)
+    ]
+    found.sort(key=lambda name: items[name].ordinal)
+    if len(found) < most:
+        found += items.fresh(most - len(found))
+    return found[:most]
+
+
+def due(snapshot: Snapshot, now: Instant) -> list[Action]:
+    """Everything that is due: open tries to run or stop, and starts that want a slot."""
+    actions = [
+        Action(ActionKind.RUN if row.stop is None else ActionKind.STOP, unit, row.number)
+        for unit, row in snapshot.tries.items()
+    ]
+    for unit in wanted(snapshot, now, room(snapshot)):
+        row = snapshot.position if unit == "" else snapshot.items[unit]
+        actions.append(Action(ActionKind.START, unit, row.tries + 1))
+    return actions
+
+
+def _earlier(one: Instant | None, other: Instant) -> Instant:
+    return other if one is None or other.wall < one.wall else one
+
+
+def next_start(standing: Standing, now: Instant) -> Instant | None:
+    """When a unit that waits for a time could start; None when none waits (or none could start then)."""
+    del now
+    if blocked(standing):
+        return None
+    if standing.each is None:
+        position = standing.position
+        return position.not_before if position.state is ItemState.PENDING else None
+    found: Instant | None = None
+    for name in standing.items.delayed:
+        at = standing.items[name].not_before
+        if at is not None:
+            found = _earlier(found, at)
+    return found
+
+
+def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
+    """The instant at which to look again, parked or not; None when only an event can change anything."""
+    if snapshot.outcome is not None:
+        return None
+    found = next_start(snapshot, now) if room(snapshot) > 0 else None
+    for row in snapshot.tries.values():
+        if row.stop is None:
+            found = _earlier(found, row.until)
+    if snapshot.job.deadline is not None and snapshot.expiry is None and snapshot.cancel is None:
+        found = _earlier(found, snapshot.job.deadline)
+    return found
+
+
+def is_near(standing: Standing, now: Instant) -> bool:
+    """True while the attempt is worth keeping: something runs, may start, or may start within the minute."""
+    if standing.tries or wanted(standing, now, 1):
+        return True
+    at = next_start(standing, now)
+    return at is not None and reached(at, later(now, NEAR_SECONDS))

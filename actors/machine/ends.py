@@ -1,0 +1,108 @@
+"""How a try that gave no answer ends: one table over why it was stopped and whether its step is repeatable.
+
+A stop that we asked for is a recorded end and clears the crash count; a death is not, and does not.
+"""
+
+from enum import StrEnum
+
+from attrs import evolve, frozen
+from resumed.schemas.instant import later
+from resumed.schemas.job import Item, ItemState, StopReason
+
+from .backoff import backoff
+from .draft import Draft
+
+
+class EndKind(StrEnum):
+    """Where a unit goes when its try ended without an answer."""
+
+    AGAIN = "again"
+    """Pending, at once; uses up no try."""
+    HELD = "held"
+    """Its outcome is unknown: a person decides."""
+    FAILURE = "failure"
+    """Counts as a failed try."""
+    SKIPPED = "skipped"
+
+
+@frozen
+class _End:
+    kind: EndKind
+    code: str
+
+
+DIED = "died"
+"""The row for a death nobody asked for: of the program's worker, the keeper, the daemon or the machine."""
+
+ENDS: dict[tuple[str, bool], _End] = {
+    # (why it ended, the step is repeatable) -> what becomes of the unit
+    (DIED, True): _End(EndKind.AGAIN, "interrupted"),
+    (DIED, False): _End(EndKind.HELD, "interrupted"),
+    (StopReason.PAUSE, True): _End(EndKind.AGAIN, "interrupted"),
+    (StopReason.PAUSE, False): _End(EndKind.HELD, "interrupted"),
+    (StopReason.SHUTDOWN, True): _End(EndKind.AGAIN, "interrupted"),
+    (StopReason.SHUTDOWN, False): _End(EndKind.HELD, "interrupted"),
+    (StopReason.HOLD, True): _End(EndKind.AGAIN, "interrupted"),
+    (StopReason.HOLD, False): _End(EndKind.HELD, "interrupted"),
+    (StopReason.CANCEL, True): _End(EndKind.AGAIN, "canceled"),
+    (StopReason.CANCEL, False): _End(EndKind.HELD, "canceled"),
+    (StopReason.EXPIRE, True): _End(EndKind.AGAIN, "expired"),
+    (StopReason.EXPIRE, False): _End(EndKind.HELD, "expired"),
+    (StopReason.TIMEOUT, True): _End(EndKind.FAILURE, "timeout"),
+    (StopReason.TIMEOUT, False): _End(EndKind.HELD, "timeout"),
+    (StopReason.SKIP, True): _End(EndKind.SKIPPED, "skipped"),
+    (StopReason.SKIP, False): _End(EndKind.SKIPPED, "skipped"),
+}
+
+_SENTENCES = {
+    "interrupted": "interrupted while it ran",
+    "canceled": "stopped by a cancel while it ran",
+    "expired": "stopped by the deadline while it ran",
+    "timeout": "ran longer than its time limit and was stopped",
+    "skipped": "left out by a person while it ran",
+}
+
+
+def end_without_answer(draft: Draft, unit: Item, stop: StopReason | None, died: bool, reason: str) -> str:
+    """Close the unit's try that gave no answer; returns the choice made, for the decision row."""
+    step = draft.step_of(unit)
+    end = ENDS[DIED if stop is None else stop, step.repeatable]
+    said = reason or _SENTENCES[end.code]
+    crashes = unit.crashes if died or stop is None else 0
+    draft.tries.pop(unit.id, None)
+    unit = evolve(unit, ended=draft.now, crashes=crashes)
+    if end.kind is EndKind.FAILURE:
+        return count_failure(draft, unit, end.code, said)
+    if end.kind is EndKind.SKIPPED:
+        draft.put(evolve(unit, state=ItemState.SKIPPED, code=end.code, reason=said))
+        return "skipped"
+    if end.kind is EndKind.HELD:
+        hold_unit(draft, unit, end.code, f"{said}; its outcome is unknown, and its step is not repeatable")
+        return "held"
+    if crashes >= step.crashes:
+        hold_unit(draft, unit, "crashes", f"{crashes} starts in a row ended without a recorded end; {said}")
+        return "held"
+    draft.put(evolve(unit, state=ItemState.PENDING, code=end.code, reason=said))
+    return "again"
+
+
+def count_failure(draft: Draft, unit: Item, code: str, reason: str) -> str:
+    """Count a failed try of the unit: another after a pause while the limit allows, else it has failed."""
+    step = draft.step_of(unit)
+    failures = unit.failures + 1
+    unit = evolve(unit, failures=failures, crashes=0, code=code, reason=reason)
+    if failures >= draft.tries_most(unit):
+        draft.put(evolve(unit, state=ItemState.FAILED, not_before=None))
+        if unit.id == "":
+            draft.set_hold("step_failed", f"step {unit.at} failed {failures} times; last: {reason}")
+        return "failed"
+    wait = backoff(step, failures, draft.job.id, unit.id)
+    draft.put(evolve(unit, state=ItemState.PENDING, not_before=later(draft.now, wait)))
+    return "again"
+
+
+def hold_unit(draft: Draft, unit: Item, code: str, reason: str) -> None:
+    """Hold an item, or the whole job when the unit is the job's own position."""
+    draft.put(evolve(unit, state=ItemState.HELD, not_before=None, code=code, reason=reason))
+    if unit.id == "":
+        draft.set_hold(code, f"step {unit.at}: {reason}")

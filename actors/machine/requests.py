@@ -1,0 +1,195 @@
+"""The law of persons' requests: pause, resume, cancel, retry, skip; each is answered by value.
+
+A request that finds the job as it wants it is Unchanged, not refused: asking twice is no fault.
+"""
+
+from attrs import evolve
+from resumed.schemas import events
+from resumed.schemas.job import Ending, Item, ItemState, Mark, Outcome, StopReason
+from resumed.schemas.refusal import Refusal
+
+from .draft import Draft
+from .verdict import Unchanged
+from .work import settle
+
+Choice = str | Refusal | Unchanged
+
+ITEM_HOLDS = frozenset(
+    {"items_failed", "items_held", "interrupted", "crashes", "timeout", "canceled", "expired"}
+)
+"""Codes of holds that only say that items need a person; lifted when those items are dealt with."""
+
+_STUCK = (ItemState.FAILED, ItemState.HELD)
+
+
+def _ended(draft: Draft, verb: str) -> Refusal | None:
+    return None if draft.outcome is None else _too_late(draft.job.id, verb, draft.outcome)
+
+
+def _too_late(job: str, verb: str, outcome: Outcome) -> Refusal:
+    return Refusal(
+        code="ended",
+        reason=f"cannot {verb} {job}: too late, it is {outcome.ending}",
+        commands=(f"resumectl show {job}",),
+    )
+
+
+def _stopping(draft: Draft, verb: str) -> Refusal | None:
+    mark = draft.cancel or draft.expiry
+    if mark is None:
+        return None
+    return Refusal(
+        code="stopping",
+        reason=f"cannot {verb} {draft.job.id}: it is being ended ({mark.reason or 'by ' + mark.by})",
+        commands=(f"resumectl watch {draft.job.id}",),
+    )
+
+
+def pause(draft: Draft, event: events.Pause) -> Choice:
+    """Nothing new starts; with `now`, what runs is stopped as well."""
+    if refusal := _ended(draft, "pause") or _stopping(draft, "pause"):
+        return refusal
+    running = any(row.stop is None for row in draft.tries.values())
+    if draft.pause is not None and not (event.now and running):
+        return Unchanged(reason=f"{draft.job.id} is paused already, by {draft.pause.by}")
+    if draft.pause is None or event.now:
+        draft.pause = Mark(by=event.by.name, at=draft.now, reason=event.reason, now=event.now)
+    if event.now:
+        draft.mark_all(StopReason.PAUSE)
+    settle(draft)
+    return "paused"
+
+
+def resume(draft: Draft, event: events.Resume) -> Choice:
+    """Lifts a pause and a hold of the whole job; a job step that was held or failed is entered afresh."""
+    if refusal := _ended(draft, "resume") or _stopping(draft, "resume"):
+        return refusal
+    if draft.pause is None and draft.hold is None:
+        return Unchanged(reason=f"{draft.job.id} is not paused and not held: it goes on by itself")
+    hold = draft.hold
+    if hold is not None and draft.each is not None and hold.code in ITEM_HOLDS and _stuck(draft):
+        if draft.pause is None:
+            return _needs_items(draft, hold.reason)
+    else:
+        draft.hold = None
+        if draft.position.state in _STUCK:
+            draft.put(_afresh(draft.position))
+    draft.pause = None
+    settle(draft)
+    return "resumed"
+
+
+def _needs_items(draft: Draft, reason: str) -> Refusal:
+    job = draft.job.id
+    return Refusal(
+        code="items_failed",
+        reason=f"cannot resume {job}: {reason}",
+        commands=(f"resumectl retry {job}", f"resumectl skip {job}", f"resumectl cancel {job}"),
+    )
+
+
+def cancel(draft: Draft, event: events.Cancel) -> Choice:
+    """The job ends: nothing new starts, what runs is stopped, and it is canceled when all of that is gone."""
+    if draft.outcome is not None:
+        if draft.outcome.ending is Ending.CANCELED:
+            return Unchanged(reason=f"{draft.job.id} is canceled already")
+        return _too_late(draft.job.id, "cancel", draft.outcome)
+    if draft.cancel is not None:
+        return Unchanged(reason=f"{draft.job.id} is being canceled already, by {draft.cancel.by}")
+    draft.cancel = Mark(by=event.by.name, at=draft.now, reason=event.reason)
+    draft.mark_all(StopReason.CANCEL)
+    settle(draft)
+    return "canceled" if draft.outcome is not None else "canceling"
+
+
+def _stuck(draft: Draft) -> list[Item]:
+    if not (draft.items.count(ItemState.FAILED) or draft.items.count(ItemState.HELD)):
+        return []
+    return [item for item in draft.items if item.state in _STUCK]
+
+
+def _chosen(
+    draft: Draft, names: tuple[str, ...], verb: str, states: tuple[ItemState, ...]
+) -> list[Item] | Refusal:
+    """The items named (or all that are stuck), each in one of `states`; else a refusal naming the first."""
+    if not names:
+        return _stuck(draft)
+    found: list[Item] = []
+    for name in dict.fromkeys(names):
+        item = draft.items.get(name)
+        if item is None:
+            return Refusal(
+                code="no_such_item",
+                reason=f"cannot {verb} {name}: {draft.job.id} has no item of that name",
+                commands=(f"resumectl show {draft.job.id}",),
+            )
+        if item.state not in states:
+            return Refusal(
+                code="item_state",
+                reason=f"cannot {verb} {name} of {draft.job.id}: it is {item.state}, "
+                f"expected {' or '.join(states)}",
+                commands=(f"resumectl show {draft.job.id}",),
+            )
+        found.append(item)
+    return found
+
+
+def _afresh(unit: Item) -> Item:
+    return evolve(unit, state=ItemState.PENDING, failures=0, crashes=0, not_before=None, code="", reason="")
+
+
+def retry(draft: Draft, event: events.Retry) -> Choice:
+    """Failed and held items (or those named, skipped ones too) get a fresh set of tries."""
+    if refusal := _ended(draft, "retry") or _stopping(draft, "retry"):
+        return refusal
+    chosen = _chosen(draft, event.items, "retry", (*_STUCK, ItemState.SKIPPED))
+    if isinstance(chosen, Refusal):
+        return chosen
+    own = not event.items and draft.position.state in _STUCK
+    if not chosen and not own:
+        return Unchanged(reason=f"nothing of {draft.job.id} has failed or is held")
+    if chosen and draft.each is None:
+        return Refusal(
+            code="fan_out_over",
+            reason=f"cannot retry items of {draft.job.id}: it has gone on from them to {draft.position.at}",
+            commands=(f"resumectl show {draft.job.id}",),
+        )
+    draft.put_many([_afresh(item) for item in chosen])
+    if own:
+        draft.put(_afresh(draft.position))
+    _lift_item_hold(draft, own=own)
+    settle(draft)
+    return f"retried {len(chosen)} items" if chosen else f"retried step {draft.position.at}"
+
+
+def skip(draft: Draft, event: events.Skip) -> Choice:
+    """Items are left out: those that run are stopped, those that wait or failed are skipped at once."""
+    if refusal := _ended(draft, "skip") or _stopping(draft, "skip"):
+        return refusal
+    states = (ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.REVIEW, *_STUCK, ItemState.SKIPPED)
+    chosen = _chosen(draft, event.items, "skip", states)
+    if isinstance(chosen, Refusal):
+        return chosen
+    chosen = [item for item in chosen if item.state is not ItemState.SKIPPED]
+    if not chosen:
+        return Unchanged(reason=f"nothing of {draft.job.id} is left to skip")
+    reason = event.reason or f"left out by {event.by.name}"
+    for item in chosen:
+        row = draft.tries.get(item.id)
+        if row is not None:
+            draft.mark_stop(row, StopReason.SKIP)
+    draft.put_many(
+        [
+            evolve(item, state=ItemState.SKIPPED, not_before=None, code="skipped", reason=reason)
+            for item in chosen
+            if item.id not in draft.tries
+        ]
+    )
+    _lift_item_hold(draft, own=False)
+    settle(draft)
+    return f"skipped {len(chosen)} items"
+
+
+def _lift_item_hold(draft: Draft, *, own: bool) -> None:
+    if draft.hold is not None and (own or (draft.hold.code in ITEM_HOLDS and draft.each is not None)):
+        draft.hold = None

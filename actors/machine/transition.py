@@ -1,0 +1,54 @@
+"""The router of the law: event in, entry to commit out; every kind of event has its row."""
+
+from collections.abc import Callable
+from typing import Any
+
+from resumed.schemas import events
+from resumed.schemas.instant import Instant
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Decision, Entry, Snapshot
+
+from . import requests, work
+from .draft import Draft
+from .verdict import Unchanged, Verdict
+
+ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | Unchanged]]] = {
+    # event -> the transition's name, who decides, and the law
+    events.Pause: ("pause", "person", requests.pause),
+    events.Resume: ("resume", "person", requests.resume),
+    events.Cancel: ("cancel", "person", requests.cancel),
+    events.Retry: ("retry", "person", requests.retry),
+    events.Skip: ("skip", "person", requests.skip),
+    events.Grant: ("start", "machine", work.grant),
+    events.Returned: ("returned", "author", work.returned),
+    events.Raised: ("raised", "author", work.raised),
+    events.Gone: ("gone", "machine", work.gone),
+    events.Woke: ("wake", "machine", work.woke),
+    events.Tick: ("tick", "clock", work.tick),
+    events.Shutdown: ("shutdown", "machine", work.shutdown),
+    events.Trouble: ("trouble", "machine", work.trouble),
+}
+
+
+def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict:
+    """What `event` does to the job at `now`: an entry to commit, a refusal, or nothing.
+
+    Pure: the snapshot is not touched, and the same three arguments always give the same answer.
+    """
+    name, decider, law = ROUTES[type(event)]
+    draft = Draft(snapshot, now)
+    choice = law(draft, event)
+    if not isinstance(choice, str):
+        return choice
+    by = f"uid:{event.by.uid} {event.by.name}" if hasattr(event, "by") else decider
+    unit = getattr(event, "unit", None)
+    return Entry(
+        transition=name,
+        decision=Decision(
+            by=by,
+            rule=name if not unit else f"{name} {unit}",
+            choice=choice,
+            reason=getattr(event, "reason", "") or getattr(event, "detail", ""),
+        ),
+        changes=draft.changes(),
+    )

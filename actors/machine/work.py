@@ -1,0 +1,293 @@
+"""The law of work: starts, answers, deaths, and the passing of time.
+
+Each function takes a draft and the event, lays its changes over the draft and returns the choice made; a
+refusal or an Unchanged leaves the draft to be thrown away.
+"""
+
+from attrs import evolve
+from resumed.schemas import decisions, events
+from resumed.schemas.instant import later, reached
+from resumed.schemas.job import (
+    Each,
+    Ending,
+    Item,
+    ItemState,
+    Mark,
+    Outcome,
+    StopReason,
+    Try,
+)
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.workflow import StepKind
+
+from .draft import Draft
+from .due import is_near, wanted
+from .ends import count_failure, end_without_answer, hold_unit
+from .verdict import Unchanged
+
+Choice = str | Refusal | Unchanged
+
+
+def grant(draft: Draft, event: events.Grant) -> Choice:
+    """A slot is given: the unit's try starts, if it still may."""
+    if event.unit not in wanted(draft, draft.now, len(draft.items) + 1):
+        return Unchanged(reason="the start is no longer wanted")
+    unit = draft.unit(event.unit)
+    assert unit is not None
+    draft.start(unit, event.worker)
+    return "started"
+
+
+def _open_try(draft: Draft, unit: str, epoch: int, number: int) -> Try | None:
+    row = draft.tries.get(unit)
+    return row if row is not None and (row.epoch, row.number) == (epoch, number) else None
+
+
+def returned(draft: Draft, event: events.Returned) -> Choice:
+    """A handler answered. An answer for anything but the open try changes nothing."""
+    row = _open_try(draft, event.unit, event.epoch, event.number)
+    if row is None:
+        return Unchanged(reason="stale: no such try is open")
+    unit = draft.unit(event.unit)
+    assert unit is not None
+    worker = row.worker
+    del draft.tries[unit.id]
+    unit = evolve(unit, crashes=0, ended=draft.now)
+    skip = row.stop is StopReason.SKIP
+    decided = event.answer.decided
+    problem = _problem(draft, unit, decided)
+    if problem:
+        choice = count_failure(draft, unit, "author_error", problem)
+    elif skip and not isinstance(decided, decisions.Accepted):
+        draft.put(evolve(unit, state=ItemState.SKIPPED, code="skipped", reason="left out by a person"))
+        choice = "skipped"
+    else:
+        if unit.id == "":
+            draft.state = dict(event.answer.state)
+        choice = _decided(draft, unit, decided, event)
+    settle(draft)
+    if event.slot:
+        for name in wanted(draft, draft.now, 1):
+            following = draft.unit(name)
+            if following is not None and following.crashes == 0:
+                draft.start(following, worker)
+    return choice
+
+
+def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
+    """Why this decision cannot be carried out where it was made; empty when it can."""
+    item = unit.id != ""
+    if isinstance(decided, decisions.NextStep | decisions.Accepted) and not item:
+        return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"
+    if isinstance(decided, decisions.GoTo | decisions.FanOut | decisions.Finished) and item:
+        return f"step {unit.at}: {type(decided).__name__} is a decision about the job, not about an item"
+    wants: list[tuple[str, StepKind]] = []
+    if isinstance(decided, decisions.NextStep):
+        wants = [(decided.step, StepKind.ITEM)]
+    elif isinstance(decided, decisions.GoTo):
+        wants = [(decided.step, StepKind.JOB)]
+    elif isinstance(decided, decisions.FanOut):
+        wants = [(decided.start, StepKind.ITEM), (decided.then, StepKind.JOB)]
+        if decided.parallel < 1 or (decided.tries is not None and decided.tries < 1):
+            return f"step {unit.at}: a fan-out needs parallel and tries of at least 1"
+    for name, kind in wants:
+        step = draft.contract.step(name)
+        if step is None or step.kind is not kind:
+            return f"step {unit.at} went to {name!r}, which is not a step of each {kind}"
+    return ""
+
+
+def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events.Returned) -> str:
+    if isinstance(decided, decisions.Accepted):
+        draft.put(evolve(unit, state=ItemState.DONE, output=event.output, code="", reason=""))
+        return "done"
+    if isinstance(decided, decisions.NextStep):
+        draft.put(enter(unit, decided.step, data=decided.data))
+        return f"next {decided.step}"
+    if isinstance(decided, decisions.GoTo):
+        draft.put(enter(unit, decided.step))
+        return f"goto {decided.step}"
+    if isinstance(decided, decisions.FanOut):
+        return _fan_out(draft, unit, decided)
+    if isinstance(decided, decisions.Finished):
+        draft.put(evolve(unit, state=ItemState.DONE, code="", reason=""))
+        return "finished"
+    if isinstance(decided, decisions.Later):
+        at = later(draft.now, max(0.0, decided.seconds))
+        draft.put(evolve(unit, state=ItemState.PENDING, not_before=at, code="later", reason=decided.reason))
+        return "later"
+    if isinstance(decided, decisions.HoldBack):
+        hold_unit(draft, unit, decided.code, decided.reason)
+        return "held"
+    if isinstance(decided, decisions.TryAgain):
+        return count_failure(draft, unit, decided.code, decided.reason)
+    draft.put(evolve(unit, state=ItemState.FAILED, code="failed", reason=decided.reason))
+    return "failed"
+
+
+def enter(unit: Item, step: str, data: str = "{}") -> Item:
+    """The unit at another step: a new occurrence with a fresh set of tries."""
+    return evolve(
+        unit,
+        state=ItemState.PENDING,
+        at=step,
+        occurrence=unit.occurrence + 1,
+        failures=0,
+        crashes=0,
+        not_before=None,
+        data=data,
+        code="",
+        reason="",
+    )
+
+
+def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
+    """Items enter their first step; those named that do not exist are made, in the order they are named."""
+    draft.each = Each(start=decided.start, then=decided.then, parallel=decided.parallel, tries=decided.tries)
+    chosen: list[Item] = []
+    size = len(draft.items)
+    if decided.items is None:
+        chosen = [enter(item, decided.start) for item in draft.items if item.state is ItemState.PENDING]
+    else:
+        for new in decided.items:
+            old = draft.items.get(new.id)
+            if old is None:
+                old = Item(id=new.id, ordinal=size, source=new.source, inputs=new.inputs)
+                size += 1
+            elif new.source is not None:
+                old = evolve(old, source=new.source)
+            if old.state is not ItemState.DONE:
+                chosen.append(enter(old, decided.start))
+    draft.put_many(chosen)
+    draft.put(evolve(position, state=ItemState.PENDING, not_before=None, code="", reason=""))
+    return f"each {len(chosen)} items from {decided.start}"
+
+
+def raised(draft: Draft, event: events.Raised) -> Choice:
+    """A handler ended with an error of its own: a failed try."""
+    row = _open_try(draft, event.unit, event.epoch, event.number)
+    if row is None:
+        return Unchanged(reason="stale: no such try is open")
+    unit = draft.unit(event.unit)
+    assert unit is not None
+    del draft.tries[unit.id]
+    choice = count_failure(draft, evolve(unit, ended=draft.now), "raised", event.error)
+    settle(draft)
+    return choice
+
+
+def gone(draft: Draft, event: events.Gone) -> Choice:
+    """The tree of a try is known dead and gave no answer."""
+    row = _open_try(draft, event.unit, event.epoch, event.number)
+    if row is None:
+        return Unchanged(reason="stale: no such try is open")
+    unit = draft.unit(event.unit)
+    assert unit is not None
+    choice = end_without_answer(draft, unit, row.stop, event.died, event.reason)
+    settle(draft)
+    return choice
+
+
+def woke(draft: Draft, event: events.Woke) -> Choice:
+    """Loaded with an attempt open: its tries are interrupted, and what is not proven dead holds the job."""
+    if draft.attempt is None and not draft.tries:
+        return Unchanged(reason="no attempt was open")
+    for row in list(draft.tries.values()):
+        unit = draft.unit(row.item)
+        assert unit is not None
+        end_without_answer(draft, unit, row.stop, died=True, reason="")
+    draft.attempt = None
+    if event.unproven:
+        names = ", ".join(event.unproven)
+        draft.set_hold(
+            "not_gone", f"nobody can tell that these workers ended: {names}. {event.detail}".strip()
+        )
+    settle(draft)
+    return "woke"
+
+
+def tick(draft: Draft, event: events.Tick) -> Choice:
+    """Limits that have lapsed become marks: a try's time, the job's deadline."""
+    del event
+    marked = 0
+    for row in list(draft.tries.values()):
+        if row.stop is None and reached(row.until, draft.now):
+            draft.mark_stop(row, StopReason.TIMEOUT)
+            marked += 1
+    deadline = draft.job.deadline
+    if deadline is not None and not draft.stopping() and reached(deadline, draft.now):
+        draft.expiry = Mark(by="clock", at=draft.now, reason="its deadline has passed")
+        draft.mark_all(StopReason.EXPIRE)
+        marked += 1
+    if not marked:
+        return Unchanged(reason="no limit has lapsed")
+    settle(draft)
+    return "expired" if draft.expiry is not None else "timeout"
+
+
+def shutdown(draft: Draft, event: events.Shutdown) -> Choice:
+    """The daemon drains: what runs is to be stopped, in good order."""
+    del event
+    if all(row.stop is not None for row in draft.tries.values()):
+        return Unchanged(reason="nothing runs")
+    draft.mark_all(StopReason.SHUTDOWN)
+    return "stopping"
+
+
+def trouble(draft: Draft, event: events.Trouble) -> Choice:
+    """The machine cannot go on with the job: held, and what runs is stopped."""
+    if draft.hold is not None:
+        return Unchanged(reason=f"held already: {draft.hold.code}")
+    draft.set_hold(event.code, event.reason)
+    draft.mark_all(StopReason.HOLD)
+    settle(draft)
+    return "held"
+
+
+def settle(draft: Draft) -> None:
+    """What follows of itself, in the same commit: a fan-out's end, the job's end, the attempt's end."""
+    if draft.outcome is None:
+        _settle_fan_out(draft)
+        _settle_job(draft)
+    if draft.attempt is not None and not draft.tries and not is_near(draft, draft.now):
+        draft.attempt = None
+
+
+def _settle_fan_out(draft: Draft) -> None:
+    each = draft.each
+    if each is None or draft.tries or draft.stopping():
+        return
+    count = draft.items.count
+    if count(ItemState.PENDING) or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW):
+        return
+    failed, held = count(ItemState.FAILED), count(ItemState.HELD)
+    if failed or held:
+        if draft.hold is None:
+            draft.set_hold(*_items_hold(draft, failed, held))
+        return
+    draft.each = None
+    draft.position = enter(draft.position, each.then)
+
+
+def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
+    bad = [item for item in draft.items if item.state in (ItemState.FAILED, ItemState.HELD)]
+    first = bad[0]
+    parts = [f"{failed} failed" if failed else "", f"{held} held" if held else ""]
+    said = " and ".join(part for part in parts if part)
+    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    reason = f"{said} of {len(draft.items)} items; {first.id}: {first.reason}{more}"
+    return ("items_failed" if failed else first.code or "items_held"), reason
+
+
+def _settle_job(draft: Draft) -> None:
+    if draft.tries:
+        return
+    if draft.stopping():
+        mark = draft.cancel or draft.expiry
+        assert mark is not None
+        ending = Ending.CANCELED if draft.cancel is not None else Ending.EXPIRED
+        draft.outcome = Outcome(ending=ending, at=draft.now, reason=mark.reason)
+    elif draft.position.state is ItemState.DONE:
+        draft.outcome = Outcome(ending=Ending.COMPLETED, at=draft.now)
+    elif draft.position.state is ItemState.FAILED and draft.hold is None:
+        draft.outcome = Outcome(ending=Ending.FAILED, at=draft.now, reason=draft.position.reason)
