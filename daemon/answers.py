@@ -1,0 +1,172 @@
+"""From a call and its peer to the messages that answer it: the one place where authority is asked for.
+
+The order that must hold: the method exists, the peer has its role, the parameters pass the strict door; only
+then the method's own code runs.
+"""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from resumed.schemas import codec, control
+from resumed.schemas.errors import CommitError, FaultyInputError, GoneError, ResumedError
+from resumed.schemas.refusal import Refusal
+
+from . import varlink
+from .desk import Desk
+from .idl import interface_text
+from .methods import METHODS, Method
+from .peers import Peer, roles_of
+from .varlink import Call, Fault
+
+log = logging.getLogger(__name__)
+
+
+class _FaultError(Exception):
+    """An error answer on its way out of a method's preconditions."""
+
+    def __init__(self, error: str, **parameters: Any) -> None:
+        super().__init__(error)
+        self.fault = Fault(error=error, parameters=parameters)
+
+
+@frozen
+class Answers:
+    """What the daemon answers; `own_uid` is the daemon's user, `release` its version."""
+
+    desk: Desk
+    own_uid: int
+    release: str
+
+    async def to(self, call: Call, peer: Peer) -> AsyncGenerator[bytes, None]:
+        """The messages that answer a call: one, or for a streaming method one after the other."""
+        try:
+            if call.interface == varlink.SERVICE:
+                yield varlink.spell_answer(self._about_the_service(call))
+                return
+            method = self._permitted(call, peer)
+            asked: object = codec.from_plain(
+                _without_nulls(call, method), method.takes, f"cannot read the parameters of {call.method}"
+            )
+            if not method.more:
+                yield _spell(call, await method.serve(self.desk, peer, asked))
+                return
+            async with aclosing(method.serve(self.desk, peer, asked)) as answers:
+                async for answer, goes_on in answers:
+                    yield _spell(call, answer, continues=goes_on)
+        except Exception as error:  # noqa: BLE001  # one call's failure must not end the daemon
+            yield varlink.spell_fault(_fault_of(error, call))
+
+    def _permitted(self, call: Call, peer: Peer) -> Method:
+        if call.interface != control.INTERFACE:
+            raise _FaultError(varlink.ERROR_INTERFACE_NOT_FOUND, interface=call.interface)
+        method = METHODS.get(call.method.rpartition(".")[2])
+        if method is None:
+            raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
+        if method.role not in roles_of(peer, self.own_uid):
+            reason = f"user {peer.name} (uid {peer.uid}) has not the role {method.role.value}"
+            raise _FaultError(control.ERROR_NOT_PERMITTED, method=call.method, reason=reason)
+        if call.upgrade:
+            raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="upgrade")
+        if method.more and not call.more:
+            raise _FaultError(varlink.ERROR_EXPECTED_MORE)
+        return method
+
+    def _about_the_service(self, call: Call) -> dict[str, Any]:
+        """What anybody may ask: who we are, and the text of the interface."""
+        match call.method.rpartition(".")[2]:
+            case "GetInfo":
+                return {
+                    "vendor": control.VENDOR,
+                    "product": control.PRODUCT,
+                    "version": self.release,
+                    "url": "https://varlink.org",
+                    "interfaces": [varlink.SERVICE, control.INTERFACE],
+                }
+            case "GetInterfaceDescription":
+                return {"description": _description(call.parameters.get("interface"))}
+            case _:
+                raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
+
+
+def _description(name: object) -> str:
+    match name:
+        case control.INTERFACE:
+            return interface_text()
+        case varlink.SERVICE:
+            return varlink.SERVICE_TEXT
+        case str():
+            raise _FaultError(varlink.ERROR_INTERFACE_NOT_FOUND, interface=name)
+        case _:
+            raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="interface")
+
+
+def _without_nulls(call: Call, method: Method) -> dict[str, Any]:
+    """The parameters without those left out by a null, where the interface lets them be left out."""
+    optional = {each.name for each in attrs.fields(method.takes) if each.default is not attrs.NOTHING}
+    return {
+        name: value for name, value in call.parameters.items() if not (value is None and name in optional)
+    }
+
+
+def _plain_enum(_record: object, _field: object, value: Any) -> Any:
+    return getattr(value, "value", value)
+
+
+def _spell(call: Call, answer: Any, *, continues: bool = False) -> bytes:
+    """An answer's message; records are written whole, so that no reader needs to know our defaults."""
+    if isinstance(answer, Refusal):
+        return varlink.spell_fault(_fault_of_refusal(answer, call))
+    message = varlink.spell_answer(attrs.asdict(answer, value_serializer=_plain_enum), continues=continues)
+    if len(message) > control.MAX_MESSAGE:
+        reason = "the answer is too long for one message: ask for less"
+        return varlink.spell_fault(_fault_of_refusal(Refusal(code="too_long", reason=reason), call))
+    return message
+
+
+def _fault_of_refusal(refusal: Refusal, call: Call) -> Fault:
+    if refusal.code.startswith("no_such_"):
+        kind = refusal.code.removeprefix("no_such_")
+        return Fault(
+            error=control.ERROR_NO_SUCH,
+            parameters={"kind": kind, "name": str(call.parameters.get(kind, "")), "reason": refusal.reason},
+        )
+    return Fault(
+        error=control.ERROR_REFUSED,
+        parameters={
+            "code": refusal.code,
+            "reason": refusal.reason,
+            "commands": list(refusal.commands),
+        },
+    )
+
+
+def faulty(error: FaultyInputError) -> Fault:
+    """The answer to what a strict door refused."""
+    return Fault(
+        error=control.ERROR_FAULTY,
+        parameters={"reason": error.what, "problems": list(error.problems)},
+    )
+
+
+def _fault_of(error: Exception, call: Call) -> Fault:
+    match error:
+        case _FaultError():
+            return error.fault
+        case FaultyInputError():
+            return faulty(error)
+        case CommitError():
+            return Fault(error=control.ERROR_UNKNOWN_OUTCOME, parameters={"reason": str(error)})
+        case GoneError():
+            reason = f"the daemon is shutting down: {error}"
+            return Fault(error=control.ERROR_UNKNOWN_OUTCOME, parameters={"reason": reason})
+        case ResumedError():
+            return _fault_of_refusal(Refusal(code="trouble", reason=str(error)), call)
+        case _:
+            log.error("The call %s failed.", call.method, exc_info=error)
+            reason = "the daemon failed at this call; its log says how"
+            return Fault(error=control.ERROR_UNKNOWN_OUTCOME, parameters={"reason": reason})

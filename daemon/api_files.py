@@ -1,0 +1,116 @@
+"""The socket's methods that hand out a job's bytes, piece by piece: what its programs said and made."""
+
+import base64
+import os
+from pathlib import Path
+
+from anyio import to_thread
+from attrs import frozen
+
+from resumed.schemas import codec
+from resumed.schemas.job import ItemState
+from resumed.schemas.refusal import Refusal
+
+from .api_jobs import no_item
+from .desk import Desk
+from .peers import Peer
+
+PIECE = 256 * 1024
+"""Bytes in one answer; as base64 they stay far below the bound of a message."""
+
+
+@frozen(kw_only=True)
+class PieceAsked:
+    """A job, one of its items, and where in its bytes to begin."""
+
+    job: str
+    item: str = ""
+    offset: int = 0
+
+
+@frozen(kw_only=True)
+class LogAnswer:
+    """A piece of an item's log: `next` is where the following one begins.
+
+    `ended` says that nothing more is there now and that no try of the item is under way.
+    """
+
+    content: str
+    next: int
+    ended: bool
+
+
+@frozen(kw_only=True)
+class OutputAnswer:
+    """A piece of an item's accepted output, whose whole has this size and sha256."""
+
+    content: str
+    next: int
+    ended: bool
+    size: int
+    sha256: str
+
+
+async def log(desk: Desk, _peer: Peer, asked: PieceAsked) -> LogAnswer | Refusal:
+    """What an item's programs said, as base64, from an offset on."""
+    job = desk.jobs.find(asked.job)
+    if isinstance(job, Refusal):
+        return job
+    path = await desk.jobs.log_file(job, asked.item)
+    content = b"" if path is None else await to_thread.run_sync(_read_piece, path, max(0, asked.offset))
+    after = max(0, asked.offset) + len(content)
+    if content:
+        return LogAnswer(content=_spell(content), next=after, ended=False)
+    state = await _state_of(desk, job, asked.item)
+    if state is None:
+        return no_item(job, asked.item)
+    return LogAnswer(content="", next=after, ended=state is not ItemState.IN_PROGRESS)
+
+
+async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | Refusal:
+    """An item's accepted output, as base64, from an offset on."""
+    job = desk.jobs.find(asked.job)
+    if isinstance(job, Refusal):
+        return job
+    whole = await desk.jobs.output(job, asked.item)
+    if whole is None:
+        if await _state_of(desk, job, asked.item) is None:
+            return no_item(job, asked.item)
+        return Refusal(
+            code="no_output",
+            reason=f"item {asked.item} of job {job} has no accepted output",
+            commands=(f"resumectl show {job}", f"resumectl logs {job} {asked.item}"),
+        )
+    start = min(max(0, asked.offset), len(whole))
+    piece = whole[start : start + PIECE]
+    after = start + len(piece)
+    return OutputAnswer(
+        content=_spell(piece),
+        next=after,
+        ended=after == len(whole),
+        size=len(whole),
+        sha256=codec.digest(whole),
+    )
+
+
+async def _state_of(desk: Desk, job: str, item: str) -> ItemState | None:
+    view = await desk.jobs.view(job)
+    if view is None:
+        return None
+    return next((ItemState(each.state) for each in view.items if each.id == item), None)
+
+
+def _spell(piece: bytes) -> str:
+    return base64.b64encode(piece).decode()
+
+
+def _read_piece(path: Path, offset: int) -> bytes:
+    """The bytes there, none when the file is gone; a link is not followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        return os.pread(descriptor, PIECE, offset)
+    finally:
+        os.close(descriptor)

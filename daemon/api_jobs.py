@@ -1,0 +1,184 @@
+"""The socket's methods that look at jobs and carry people's requests to them."""
+
+from collections.abc import AsyncGenerator
+
+from attrs import frozen
+
+from resumed.schemas.events import Cancel, Pause, Request, Resume, Retry, Skip
+from resumed.schemas.job import Status
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.views import JobRow, JobView, Told
+
+from .desk import Desk
+from .peers import Peer
+
+FINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.EXPIRED})
+NO_JOB = "no_such_job"
+NO_ITEM = "no_such_item"
+
+
+@frozen(kw_only=True)
+class SubmitAsked:
+    """A job file's text, and the name it is spoken of by."""
+
+    file: str
+    name: str = ""
+
+
+@frozen(kw_only=True)
+class ListAsked:
+    """With `all`, also the jobs that ended last."""
+
+    all: bool = False
+
+
+@frozen(kw_only=True)
+class JobAsked:
+    """A job's id or a unique prefix of it."""
+
+    job: str
+
+
+@frozen(kw_only=True)
+class ReasonAsked:
+    """A job, and why."""
+
+    job: str
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class PauseAsked:
+    """A job, and why; with `now`, what runs is stopped too."""
+
+    job: str
+    reason: str = ""
+    now: bool = False
+
+
+@frozen(kw_only=True)
+class ItemsAsked:
+    """A job and some of its items (none named: all that failed or are held), and why."""
+
+    job: str
+    items: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class ListAnswer:
+    """Rows, oldest first; `ended` are the newest of those that ended, when they were asked for."""
+
+    jobs: tuple[JobRow, ...]
+    ended: tuple[JobRow, ...]
+    ended_count: int
+    """How many jobs have ended in all."""
+
+
+@frozen(kw_only=True)
+class ShowAnswer:
+    """One job, whole."""
+
+    job: JobView
+
+
+@frozen(kw_only=True)
+class RowAnswer:
+    """A job's row as it is now."""
+
+    row: JobRow
+
+
+@frozen(kw_only=True)
+class ToldAnswer:
+    """What a request did."""
+
+    told: Told
+
+
+async def submit(desk: Desk, peer: Peer, asked: SubmitAsked) -> ToldAnswer | Refusal:
+    """Admit a job file; the answer comes when the job is durable."""
+    told = await desk.jobs.submit(
+        asked.file.encode(), name=asked.name or "the job file", requester=peer.person, via="socket"
+    )
+    return told if isinstance(told, Refusal) else ToldAnswer(told=told)
+
+
+async def list_jobs(desk: Desk, _peer: Peer, asked: ListAsked) -> ListAnswer:
+    """The open jobs; with `all`, also those that ended last."""
+    ended = await desk.jobs.ended() if asked.all else []
+    return ListAnswer(jobs=tuple(desk.jobs.rows()), ended=tuple(ended), ended_count=desk.jobs.house().ended)
+
+
+async def show(desk: Desk, _peer: Peer, asked: JobAsked) -> ShowAnswer | Refusal:
+    """One job, its items, and what may be done with it now."""
+    job = desk.jobs.find(asked.job)
+    if isinstance(job, Refusal):
+        return job
+    view = await desk.jobs.view(job)
+    return no_job(asked.job) if view is None else ShowAnswer(job=view)
+
+
+async def watch(
+    desk: Desk, _peer: Peer, asked: JobAsked
+) -> AsyncGenerator[tuple[RowAnswer | Refusal, bool], None]:
+    """The job's row now and after each change, until the job has ended; changes in between are left out."""
+    job = desk.jobs.find(asked.job)
+    if isinstance(job, Refusal):
+        yield job, False
+        return
+    row: JobRow | None = await _row(desk, job)
+    while row is not None:
+        yield RowAnswer(row=row), row.status not in FINAL
+        if row.status in FINAL:
+            return
+        row = await desk.jobs.changed(job, row.sequence) or await _row(desk, job)
+    yield no_job(asked.job), False
+
+
+async def _row(desk: Desk, job: str) -> JobRow | None:
+    view = await desk.jobs.view(job)
+    return view.row if view is not None else None
+
+
+async def pause(desk: Desk, peer: Peer, asked: PauseAsked) -> ToldAnswer | Refusal:
+    """Start nothing new of a job; with `now`, also stop what runs."""
+    return await _tell(desk, asked.job, Pause(by=peer.person, reason=asked.reason, now=asked.now))
+
+
+async def resume(desk: Desk, peer: Peer, asked: ReasonAsked) -> ToldAnswer | Refusal:
+    """Go on with a paused or held job."""
+    return await _tell(desk, asked.job, Resume(by=peer.person, reason=asked.reason))
+
+
+async def cancel(desk: Desk, peer: Peer, asked: ReasonAsked) -> ToldAnswer | Refusal:
+    """End a job: nothing new starts, what runs is stopped."""
+    return await _tell(desk, asked.job, Cancel(by=peer.person, reason=asked.reason))
+
+
+async def retry(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusal:
+    """Give failed or held items a fresh set of tries."""
+    return await _tell(desk, asked.job, Retry(by=peer.person, items=asked.items, reason=asked.reason))
+
+
+async def skip(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusal:
+    """Leave items out and go on with the others."""
+    return await _tell(desk, asked.job, Skip(by=peer.person, items=asked.items, reason=asked.reason))
+
+
+async def _tell(desk: Desk, name: str, request: Request) -> ToldAnswer | Refusal:
+    job = desk.jobs.find(name)
+    if isinstance(job, Refusal):
+        return job
+    told = await desk.jobs.tell(job, request)
+    return told if isinstance(told, Refusal) else ToldAnswer(told=told)
+
+
+def no_job(name: str) -> Refusal:
+    """What is said of a job that nobody knows."""
+    return Refusal(code=NO_JOB, reason=f"no job is named {name}", commands=("resumectl list -a",))
+
+
+def no_item(job: str, item: str) -> Refusal:
+    """What is said of an item that the job does not have."""
+    return Refusal(code=NO_ITEM, reason=f"job {job} has no item {item}", commands=(f"resumectl show {job}",))

@@ -1,0 +1,109 @@
+"""One peer's conversation: its calls are answered one after the other, in their order.
+
+Nothing of a peer waits in an unbounded queue: one message in, one message out, each within its time.
+"""
+
+from contextlib import aclosing
+
+import anyio
+from attrs import frozen
+
+from resumed.schemas import control
+from resumed.schemas.errors import FaultyInputError
+
+from . import varlink
+from .answers import Answers, faulty
+from .connections import Connection
+from .varlink import Call, OversizeError, Splitter
+
+FIRST_BYTE = 5.0
+IDLE = 600.0
+WHOLE_MESSAGE = 30.0
+SEND = 30.0
+"""Seconds: from accept to the first byte, between calls, for one whole message, for taking an answer."""
+
+_TOO_LONG = FaultyInputError("cannot read the call", (f"longer than {control.MAX_MESSAGE} bytes",))
+
+
+@frozen
+class Conversation:
+    """A connection, the bytes of it that are not answered yet, and what answers."""
+
+    connection: Connection
+    answers: Answers
+    splitter: Splitter
+
+    async def hold(self) -> None:
+        """Answers until the peer is gone, silent for too long, or breaks the protocol."""
+        patience = FIRST_BYTE
+        while (raw := await self._next_message(patience)) is not None:
+            self.connection.busy = True
+            if not await self._answer(raw):
+                return
+            self.connection.busy = False
+            patience = IDLE
+
+    async def _next_message(self, patience: float) -> bytes | None:
+        """The next whole message; None when the peer is gone, or took too long for it."""
+        try:
+            with anyio.move_on_after(patience):
+                if self.splitter.empty and not await self._read_more():
+                    return None
+            with anyio.move_on_after(WHOLE_MESSAGE if not self.splitter.empty else 0):
+                while (message := self.splitter.take()) is None:
+                    if not await self._read_more():
+                        return None
+                return message
+        except OversizeError:
+            await self._send(varlink.spell_fault(faulty(_TOO_LONG)))
+        return None
+
+    async def _read_more(self) -> bool:
+        chunk = await self.connection.stream.receive()
+        self.splitter.feed(chunk)
+        return bool(chunk)
+
+    async def _send(self, message: bytes) -> bool:
+        with anyio.move_on_after(SEND):
+            return await self.connection.stream.send(message)
+        return False
+
+    async def _answer(self, raw: bytes) -> bool:
+        """Answers one message; False when the connection is over."""
+        try:
+            call = varlink.read_call(raw)
+        except FaultyInputError as error:
+            await self._send(varlink.spell_fault(faulty(error)))
+            return False
+        if call.more:
+            return await self._stream(call)
+        return await self._say(call)
+
+    async def _say(self, call: Call) -> bool:
+        """Sends the answers of a call; False when the peer is gone."""
+        async with aclosing(self.answers.to(call, self.connection.peer)) as answers:
+            async for message in answers:
+                if not call.oneway and not await self._send(message):
+                    return False
+        return True
+
+    async def _stream(self, call: Call) -> bool:
+        """The same for a call whose answers may go on for hours: it stops at once when the peer hangs up."""
+        said = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_at_hang_up, tasks.cancel_scope)
+            said = await self._say(call)
+            tasks.cancel_scope.cancel()
+        return said
+
+    async def _stop_at_hang_up(self, scope: anyio.CancelScope) -> None:
+        """Reads on meanwhile, no more than one message's bound, to see the end."""
+        while await self._read_more():
+            if self.splitter.full:
+                break
+        scope.cancel()
+
+
+async def hold(connection: Connection, answers: Answers) -> None:
+    """Holds the whole conversation of one connection."""
+    await Conversation(connection, answers, Splitter(control.MAX_MESSAGE)).hold()

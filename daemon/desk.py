@@ -1,0 +1,80 @@
+"""What the socket's methods and the incoming folder may ask for: the supervisor's and the shelf's face."""
+
+from pathlib import Path
+from typing import Protocol
+
+from attrs import frozen
+
+from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
+from resumed.schemas.job import Person
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
+
+
+@frozen(kw_only=True)
+class WorkflowRow:
+    """One line of `resumectl workflows`."""
+
+    name: str
+    version: int
+    enabled: bool
+    description: str
+    steps: tuple[str, ...]
+    inputs: tuple[str, ...]
+    items_from: str
+
+
+class Jobs(Protocol):
+    """The supervisor, as the outside sees it."""
+
+    async def submit(self, raw: bytes, *, name: str, requester: Person, via: str) -> Told | Refusal:
+        """Admits a job file; FaultyInputError for a bad one."""
+
+    async def tell(self, job: str, request: Pause | Resume | Cancel | Retry | Skip) -> Told | Refusal:
+        """Carries a request to a job; CommitError when its outcome is unknown."""
+
+    def find(self, name: str) -> str | Refusal:
+        """The id behind an id or a unique prefix."""
+
+    def rows(self) -> list[JobRow]:
+        """The open jobs, oldest first."""
+
+    async def ended(self, limit: int = 100) -> list[JobRow]:
+        """The jobs that ended last."""
+
+    async def view(self, job: str) -> JobView | None:
+        """One job, whole."""
+
+    async def log_file(self, job: str, item: str) -> Path | None:
+        """Where an item's programs wrote what they said."""
+
+    async def output(self, job: str, item: str) -> bytes | None:
+        """An item's accepted output."""
+
+    def quarantined(self) -> list[Quarantined]:
+        """The jobs set aside."""
+
+    def house(self) -> HouseView:
+        """The daemon itself."""
+
+    async def changed(self, job: str, sequence: int) -> JobRow | None:
+        """Returns when the job's row has moved past `sequence`, or the job has ended or vanished."""
+
+
+class Shelf(Protocol):
+    """The workflow files, as the socket sees them."""
+
+    def rows(self) -> list[WorkflowRow]:
+        """The workflows in force, by name."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why files on the shelf are not in force, one sentence each."""
+
+
+@frozen(kw_only=True)
+class Desk:
+    """All that a method may reach."""
+
+    jobs: Jobs
+    shelf: Shelf

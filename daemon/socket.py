@@ -1,0 +1,229 @@
+"""The control socket's place in the file system and its accepted connections; knows no message.
+
+A seat is held by a lock file beside the socket, never by the socket itself: only who holds the lock
+replaces, binds or unlinks it. The order that must hold: lock, then look at what stands there, then bind
+under a temporary name with its final permissions, then rename over the old one.
+"""
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+import struct
+from pathlib import Path
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from resumed.schemas.errors import BusyError, StoreError
+
+from .peers import Peer
+
+CHUNK = 64 * 1024
+BACKLOG = 128
+OVERLOAD = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+"""What accept() fails with while the process or the host is short of something (trio names the same)."""
+SO_PEERGROUPS = 59
+"""Linux 4.13 and later; the socket module does not name it."""
+MOST_GROUPS = 256
+"""getsockopt() of the socket module takes 1,024 bytes at most."""
+
+
+class Stream:
+    """One accepted connection: bytes in, whole messages out."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        self._socket = accepted
+
+    async def receive(self) -> bytes:
+        """The next bytes; none when the peer is gone."""
+        while True:
+            try:
+                chunk = self._socket.recv(CHUNK)
+            except BlockingIOError:
+                await anyio.wait_readable(self._socket)
+            except OSError:
+                return b""
+            else:
+                await checkpoint()  # a peer that always has more to say must not keep the loop
+                return chunk
+
+    async def send(self, message: bytes) -> bool:
+        """Sends all of it, as fast as the peer reads; False when the peer is gone."""
+        rest = memoryview(message)
+        while rest:
+            try:
+                sent = self._socket.send(rest, socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                await anyio.wait_writable(self._socket)
+            except OSError:
+                return False
+            else:
+                rest = rest[sent:]
+        await checkpoint()
+        return True
+
+    def close(self) -> None:
+        """Ends the connection; what was sent still arrives."""
+        self._socket.close()
+
+    def peer(self) -> Peer:
+        """Who connected, as the kernel noted it then; the name is still the number."""
+        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+        pid, uid, gid = struct.unpack("iII", raw)
+        return Peer(pid=pid, uid=uid, gid=gid, groups=self._groups(), name=str(uid))
+
+    def _groups(self) -> tuple[int, ...]:
+        try:
+            raw = self._socket.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4 * MOST_GROUPS)
+        except OSError:  # an older kernel, or more groups than fit: none is known, so none gives a role
+            return ()
+        return struct.unpack(f"{len(raw) // 4}I", raw)
+
+
+class Seat:
+    """The place of the control socket, held while this object lives."""
+
+    def __init__(self, path: Path, mode: int = 0o600, group: int | None = None) -> None:
+        """Takes the seat; BusyError when another daemon has it, StoreError when the place cannot be used."""
+        self.path = path
+        self._mode = mode
+        self._group = group
+        try:
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from None
+        try:
+            self._lock = self._take_lock()
+            self._listener = self._listen()
+        except OSError as error:
+            os.close(self._folder)
+            raise _unusable(path, error.strerror or str(error)) from None
+        except (BusyError, StoreError):
+            os.close(self._folder)
+            raise
+
+    async def accept(self) -> Stream:
+        """The next connection; OSError with an errno of OVERLOAD is the caller's to wait out."""
+        while True:
+            listener = self._listener
+            try:
+                accepted, _ = listener.accept()
+            except BlockingIOError:
+                try:
+                    await anyio.wait_readable(listener)
+                except (anyio.ClosedResourceError, anyio.BusyResourceError):
+                    await checkpoint()  # bound anew meanwhile
+            except (ConnectionAbortedError, InterruptedError):
+                await checkpoint()
+            else:
+                return Stream(accepted)
+
+    def look(self) -> bool:
+        """Binds anew when what stands under the name is no longer ours; True when it did.
+
+        BusyError when the lock file was replaced and another daemon holds the new one: the seat is lost.
+        """
+        if not self._lock_is_ours():
+            old, self._lock = self._lock, self._take_lock()
+            os.close(old)
+        if self._stands() == self._bound:
+            return False
+        old_listener, self._listener = self._listener, self._listen()
+        anyio.notify_closing(old_listener)
+        old_listener.close()
+        return True
+
+    def leave(self) -> None:
+        """Gives the seat up: unlinks the socket if it is ours, then lets the lock go."""
+        self._listener.close()
+        if self._lock_is_ours() and self._stands() == self._bound:
+            os.unlink(self.path.name, dir_fd=self._folder)
+        os.close(self._lock)
+        os.close(self._folder)
+
+    def _take_lock(self) -> int:
+        name = self._lock_name()
+        while True:
+            held = os.open(
+                name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=self._folder
+            )
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(held, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                os.close(held)
+                raise BusyError(
+                    f"cannot listen at {self.path}: another daemon does (process {holder})"
+                ) from None
+            if self._identity(name) == _identity_of(os.fstat(held)):
+                os.ftruncate(held, 0)
+                os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
+                return held
+            os.close(held)  # replaced between open and lock
+
+    def _lock_is_ours(self) -> bool:
+        return self._identity(self._lock_name()) == _identity_of(os.fstat(self._lock))
+
+    def _lock_name(self) -> str:
+        return f"{self.path.name}.lock"
+
+    def _identity(self, name: str) -> tuple[int, int] | None:
+        try:
+            return _identity_of(os.stat(name, dir_fd=self._folder, follow_symlinks=False))
+        except FileNotFoundError:
+            return None
+
+    def _stands(self) -> tuple[int, int] | None:
+        return self._identity(self.path.name)
+
+    def _listen(self) -> socket.socket:
+        """A listening socket under the name; only ever called with the lock held."""
+        self._refuse_strangers()
+        temporary = f".{self.path.name}.new"
+        if self._identity(temporary):
+            os.unlink(temporary, dir_fd=self._folder)  # left by a crash between bind and rename
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            os.fchmod(listener.fileno(), self._mode)  # bind() makes the node with the socket's own mode
+            listener.bind(f"/proc/self/fd/{self._folder}/{temporary}")  # no limit of 107 bytes on the path
+            if self._group is not None:
+                os.chown(temporary, -1, self._group, dir_fd=self._folder)
+            os.chmod(temporary, self._mode, dir_fd=self._folder)
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
+            os.rename(temporary, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            listener.close()
+            raise
+        self._bound = self._stands()
+        return listener
+
+    def _refuse_strangers(self) -> None:
+        """What stands there must be nothing, or a socket that nobody answers at."""
+        try:
+            there = os.stat(self.path.name, dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if not stat.S_ISSOCK(there.st_mode):
+            raise _unusable(self.path, "something that is no socket stands there")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)
+            try:
+                probe.connect(f"/proc/self/fd/{self._folder}/{self.path.name}")
+            except ConnectionRefusedError:
+                return
+            except BlockingIOError:
+                pass  # its backlog is full: somebody is there
+        raise BusyError(f"cannot listen at {self.path}: a program that does not use our lock answers there")
+
+
+def _identity_of(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _unusable(path: Path, why: str) -> StoreError:
+    return StoreError(f"cannot listen at {path}: {why}", path=str(path))
