@@ -113,8 +113,9 @@ RIGHTS = {
             "os.fchmod os.chown os.fchown os.copy_file_range shutil tempfile .write_bytes .write_text "
             ".unlink .rename .mkdir .rmdir .touch .symlink_to .hardlink_to"
         ),
-        words("store/durable.py daemon/socket.py") | WORKER_PROCESS,
-        "write, sync, rename, sync the folder: one file keeps the order; the socket's own path is no state",
+        words("store/durable.py daemon/socket.py actors/worker"),
+        "one file keeps the order of write, sync, rename, sync the folder; a socket's path is no state, and "
+        "a worker writes its own scratch folder and proof",
     ),
     "open a socket": Right(
         words("socket socketserver"),
@@ -281,11 +282,16 @@ def client_faults(module: str, tree: ast.AST) -> Iterator[str]:
             yield f"{module}:{found.line} imports {found.target}: the client half starts light"
 
 
+def has_right(module: str, right: Right) -> bool:
+    """Whether a row names the module or a folder above it."""
+    return any(module == named or module.startswith(f"{named}/") for named in right.modules)
+
+
 def right_faults(module: str, tree: ast.AST) -> Iterator[str]:
     """Names that belong to other modules."""
     uses = sorted(set(touched(tree, module)), key=lambda use: len(use[0]))  # the fullest name speaks
     for verb, right in RIGHTS.items():
-        if any(module == m or module.startswith(f"{m}/") for m in right.modules):
+        if has_right(module, right):
             continue
         seen = {
             line: name for name, line in uses if any(f"{name}.".startswith(f"{t}.") for t in right.touches)
@@ -293,7 +299,7 @@ def right_faults(module: str, tree: ast.AST) -> Iterator[str]:
         for line, name in seen.items():
             yield f"{module}:{line} may not {verb} ({name}): {right.reason}"
     disk = RIGHTS["change the disk"]
-    if module not in disk.modules:
+    if not has_right(module, disk):
         for node in ast.walk(tree):
             if opens_for_writing(node):
                 yield f"{module}:{node.lineno} may not open for writing: {disk.reason}"  # type: ignore[attr-defined]
@@ -392,6 +398,7 @@ GOOD = {
         "store/log.py",
         "from resumed.store import durable\ndurable.rename('a')\nopen('x', 'rb')",
     ),
+    "worker's scratch file": ("actors/worker/offers.py", "open('x', 'wb')"),
     "text replaced": ("store/log.py", "'a'.replace('a', 'b')"),
     "date from text": ("schemas/instant.py", "from datetime import datetime\ndatetime.fromisoformat('')"),
 }
