@@ -116,3 +116,22 @@ class Programs:
     items_glob: str = ""
     items_max: int = 10_000
     allow_empty: bool = False
+
+
+@frozen(kw_only=True)
+class PythonEntry:
+    """A checked `workflows.d/NAME.toml` of a Python workflow; its steps are what the class declares.
+
+    `slots` None means the class's own; `folder` is where the module is looked for, an absolute path.
+    """
+
+    name: str
+    version: int
+    entry: str
+    interpreter: str = ""
+    slots: int | None = None
+    folder: str = ""
+    description: str = ""
+    owner: str = ""
+    enabled: bool = True
+    inputs: tuple[Input, ...] = field(factory=tuple)

@@ -1,0 +1,176 @@
+"""What a handler may return: the authors' forms of decisions, and their words on the wire.
+
+The state and the data an author returns are checked here, in the author's own process; what leaves is
+JSON text that the daemon never structures.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from resumed.schemas import decisions, durations
+from resumed.schemas.decisions import NewItem
+from resumed.schemas.errors import AuthorError
+
+from . import faulttext, offers
+from .views import Item
+
+Output = str | bytes | Path | None
+
+
+@frozen
+class Goto:
+    """The job goes on at another job step; a new state is committed with it."""
+
+    step: str
+    state: Any = None
+
+
+@frozen
+class Each:
+    """Item steps run from `start`, `parallel` at once, until each item settled; then the job goes to `then`.
+
+    `items` is `job.items`, or new ones: names, or `NewItem(id=..., source=..., inputs=...)`.
+    """
+
+    items: Iterable[Item] | Iterable[str] | Iterable[NewItem]
+    start: str
+    then: str
+    parallel: int = 1
+    tries: int | None = None
+    state: Any = None
+
+
+@frozen
+class Done:
+    """The job is done."""
+
+    state: Any = None
+
+
+@frozen
+class Next:
+    """The item goes on at another item step, with small data: a mapping that JSON can spell."""
+
+    step: str
+    data: Mapping[str, Any] | None = None
+
+
+@frozen
+class Accept:
+    """The item is done. `output` is text, bytes, or the path of a file in `job.scratch`."""
+
+    output: Output = None
+    name: str = "output"
+
+
+@frozen
+class Fail:
+    """This cannot succeed: no further try is made."""
+
+    reason: str
+
+
+@frozen
+class Hold:
+    """A person must decide."""
+
+    reason: str
+    code: str = "author"
+
+
+@frozen
+class RetryAfter:
+    """Not now: another try after `wait` (`"30s"`, or seconds), which uses up no limit."""
+
+    wait: str | float
+    reason: str = ""
+
+
+JobDecision = Goto | Each | Done | Fail | Hold | RetryAfter
+ItemDecision = Next | Accept | Fail | Hold | RetryAfter
+
+JOB_FORMS = (Goto, Each, Done, Fail, Hold, RetryAfter)
+ITEM_FORMS = (Next, Accept, Fail, Hold, RetryAfter)
+
+
+def json_text(value: Any, what: str) -> str:
+    """The JSON text of an author's value; AuthorError when JSON cannot keep it exactly."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AuthorError(f"cannot keep {what}: {faulttext.clean(str(error), 300)}") from None
+    if "\\u0000" in text:
+        raise AuthorError(f"cannot keep {what}: a NUL character is not allowed")
+    return text
+
+
+def seconds(wait: str | float) -> float:
+    """A span of time as authors write it; AuthorError when it is none."""
+    try:
+        found = durations.read(wait) if isinstance(wait, str) else float(wait)
+    except (TypeError, ValueError) as error:
+        raise AuthorError(f"cannot read a duration: {error}") from None
+    if not 0 <= found < 10 * 365 * 86_400:
+        raise AuthorError(f"cannot read a duration: {wait!r} is out of range")
+    return found
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise AuthorError(f"cannot use {what}: expected text, got {type(value).__name__}")
+    return faulttext.clean(value)
+
+
+def _new_items(items: Iterable[Any], all_items: tuple[Item, ...]) -> tuple[NewItem, ...] | None:
+    given = tuple(items)
+    if given and all(isinstance(each, Item) for each in given):
+        if {each.id for each in given} != {each.id for each in all_items}:
+            raise AuthorError("cannot fan out: Each takes all of job.items, or new items, not some of them")
+        return None
+    made = tuple(NewItem(id=each) if isinstance(each, str) else each for each in given)
+    for each in made:
+        if not isinstance(each, NewItem):
+            raise AuthorError(f"cannot fan out: expected a name or NewItem, got {type(each).__name__}")
+    return made
+
+
+def offer(output: Output, name: str, scratch: str) -> decisions.Offer | None:
+    """The offer of an author's output."""
+    if output is None:
+        return None
+    if isinstance(output, str):
+        return offers.of_text(name, output, scratch)
+    if isinstance(output, bytes):
+        return offers.of_bytes(name, output, scratch)
+    if isinstance(output, Path):
+        return offers.of_file(name, str(output.absolute()))
+    raise AuthorError(f"cannot accept an output: expected text, bytes or a path, got {type(output).__name__}")
+
+
+def spell(given: Any, scratch: str, all_items: tuple[Item, ...] = ()) -> decisions.Decided:
+    """The words on the wire for an author's decision."""
+    if isinstance(given, Goto):
+        return decisions.GoTo(step=given.step)
+    if isinstance(given, Each):
+        # An empty job.items is all there are, not an empty list of new ones.
+        items = None if given.items is all_items else _new_items(given.items, all_items)
+        return decisions.FanOut(
+            start=given.start, then=given.then, items=items, parallel=given.parallel, tries=given.tries
+        )
+    if isinstance(given, Next):
+        data = "{}" if given.data is None else json_text(dict(given.data), "an item's data")
+        return decisions.NextStep(step=given.step, data=data)
+    if isinstance(given, Accept):
+        return decisions.Accepted(output=offer(given.output, _text(given.name, "a name"), scratch))
+    if isinstance(given, Done):
+        return decisions.Finished()
+    if isinstance(given, Fail):
+        return decisions.Failed(reason=_text(given.reason, "a reason"))
+    if isinstance(given, Hold):
+        return decisions.HoldBack(code=_text(given.code, "a code"), reason=_text(given.reason, "a reason"))
+    return decisions.Later(seconds=seconds(given.wait), reason=_text(given.reason, "a reason"))

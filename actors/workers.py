@@ -1,0 +1,328 @@
+"""The daemon's side of one worker process: start it, exchange frames with it, end it, know that it is gone.
+
+It never decides what a frame means, and holds no stream, task or channel per frame: `send` writes to the
+socket itself, and one reader hands every line that is there to `on_frame`.
+
+The order that must hold: identity durable, then `open`, then any other frame; every frame the worker sent
+handed over, then `on_gone`, once.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from resumed.schemas import frames
+from resumed.schemas.errors import FaultyInputError, GoneError
+from resumed.schemas.workflow import Contract
+
+from . import containment
+from .containment import Containment, Identity
+from .worker import keeper
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MAX_WAITING = 64 * 1024 * 1024
+"""Bytes kept for a worker that does not read; past it the worker is ended as faulty."""
+_AT_ONCE = 256 * 1024  # one read; a Linux socket buffer holds about 208 KiB by default
+_LEAVING = 5.0  # how long a worker may live after it closed its socket
+_STUCK = 30.0  # how long a keeper may take over a kill order before it is killed itself
+
+OnFrame = Callable[["WorkerProcess", frames.FromWorker], None]
+OnFaulty = Callable[["WorkerProcess", FaultyInputError], None]
+OnGone = Callable[["WorkerProcess", str, bool], None]
+
+
+def environment(name: str) -> dict[str, str]:
+    """What a worker's processes see: made here, never the daemon's own; the mark names them as ours."""
+    made = {"PATH": PATH, "LANG": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
+    kept = {key: os.environ[key] for key in ("LANG", "TZ", "HOME") if os.environ.get(key)}
+    return made | kept | {containment.MARK: name}
+
+
+class WorkerProcess:
+    """One worker under its keeper.
+
+    `on_frame`, `on_faulty` and `on_gone` are called synchronously, in the loop; they must not raise. With
+    `describe` the worker only says what contract its entry declares. `folder` holds the author's module.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        contract: Contract,
+        workers: Path,
+        contained: Containment,
+        on_frame: OnFrame,
+        on_faulty: OnFaulty,
+        on_gone: OnGone,
+        folder: str = "",
+        describe: bool = False,
+    ) -> None:
+        self.name = name
+        self.contract = contract
+        self.slots = contract.slots
+        self.ready = False
+        self.gone = anyio.Event()
+        self._describe = describe
+        self._workers = workers
+        self._folder = folder
+        self._contained = contained
+        self._on_frame, self._on_faulty, self._on_gone = on_frame, on_faulty, on_gone
+        self._received = bytearray()
+        self._waiting = bytearray()
+        self._faulty = False
+        self._no_more = anyio.Event()
+        self._ended = -1
+
+    async def start(self, group: anyio.abc.TaskGroup) -> None:
+        """Start the worker and its tasks in `group`; OSError when the system or the disk refuses.
+
+        When `group` is cancelled the worker is killed, and its end is still awaited and told.
+        """
+        await anyio.to_thread.run_sync(self._start)
+        self._group = group
+        group.start_soon(self._read)
+        group.start_soon(self._watch)
+        self.send(frames.Open(worker=self.name, contract=self.contract, describe=self._describe))
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._lifeline, held = socket.socketpair()
+        self._socket = ours
+        self._socket.setblocking(False)
+        interpreter = self.contract.interpreter or sys.executable
+        command = [sys.executable, "-I", "-S", keeper.__file__, self.name, str(self._workers)]
+        command += [str(held.fileno()), str(theirs.fileno())]
+        command += [interpreter, "-I", "-m", "resumed.actors.worker.main", self._folder]
+
+        def fork() -> int:
+            self._keeper = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=environment(self.name),
+                start_new_session=True,
+                pass_fds=(held.fileno(), theirs.fileno()),
+            )
+            return self._keeper.pid
+
+        try:
+            self.pid = self._contained.start(fork)
+            self._ended = os.pidfd_open(self.pid)
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            held.close()
+            theirs.close()
+        self._record()
+
+    def _record(self) -> None:
+        identity = Identity(
+            name=self.name,
+            boot=containment.boot_id(),
+            pid=self.pid,
+            start=containment.start_time(self.pid) or 0,
+            group=self.pid,
+            workflow=self.contract.workflow,
+            version=self.contract.version,
+        )
+        try:
+            containment.record(self._workers, identity)
+        except BaseException:
+            # It has had no frame: closing its pipe ends it, and nobody else knows its name.
+            self._close()
+            self._keeper.wait()
+            self._contained.forget(self.pid)
+            raise
+
+    def send(self, frame: frames.ToWorker) -> None:
+        """Send a frame at once, or as soon as the worker reads; GoneError when it is gone.
+
+        FaultyInputError when the frame is too large: nothing was sent.
+        """
+        raw = frames.write(frame)
+        if self.gone.is_set():
+            raise GoneError(f"cannot send to worker {self.name}: it is gone")
+        sent = 0
+        if not self._waiting:
+            try:
+                sent = self._socket.send(raw)
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # it closed its end: `on_gone` follows
+            if sent == len(raw):
+                return
+            self._group.start_soon(self._flush)
+        self._waiting += raw[sent:]
+        if len(self._waiting) > MAX_WAITING:
+            self._fault(FaultyInputError(f"cannot send to worker {self.name}", ("it reads no frames",)))
+
+    async def _flush(self) -> None:
+        while self._waiting:
+            await anyio.wait_writable(self._socket)
+            try:
+                sent = self._socket.send(memoryview(self._waiting)[:_AT_ONCE])
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._waiting.clear()
+                break
+            del self._waiting[:sent]
+
+    async def _read(self) -> None:
+        try:
+            more = True
+            while more:
+                await anyio.wait_readable(self._socket)
+                more = self._take() is not None
+        finally:
+            self._no_more.set()
+        with anyio.move_on_after(_LEAVING):
+            await self.gone.wait()
+        self.kill()
+
+    def _take(self) -> bool | None:
+        """Hand over what is there: True after bytes, False when there are none now, None at the end."""
+        try:
+            raw = self._socket.recv(_AT_ONCE)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return None
+        if not raw:
+            return None
+        if self._faulty:
+            return True  # read and dropped, so that a writer of rubbish cannot block its own end
+        self._received += raw
+        if b"\n" in raw:
+            *lines, rest = self._received.split(b"\n")
+            self._received = rest
+            for line in lines:
+                self._hand_over(bytes(line))
+        if len(self._received) > frames.MAX_FRAME:
+            self._fault(FaultyInputError("cannot read a worker's frame", ("it has no end",)))
+        return True
+
+    def _hand_over(self, line: bytes) -> None:
+        if self._faulty:
+            return
+        try:
+            frame = frames.read_from_worker(line)
+        except FaultyInputError as error:
+            self._fault(error)
+            return
+        if isinstance(frame, frames.Ready):
+            if frame.worker != self.name or self.ready:
+                self._fault(FaultyInputError("cannot read a worker's frame", ("a ready out of place",)))
+                return
+            self.ready = True
+            self.contract, self.slots = frame.contract, frame.contract.slots
+        self._on_frame(self, frame)
+
+    def _fault(self, error: FaultyInputError) -> None:
+        """A worker that breaks the protocol once is not listened to again, and ends."""
+        if self._faulty or self.gone.is_set():
+            return
+        self._faulty = True
+        self.kill()
+        self._on_faulty(self, error)
+
+    async def _watch(self) -> None:
+        try:
+            await anyio.wait_readable(self._ended)
+        finally:
+            # Also when the owner is cancelled: the worker ends with it, and its end is known and told.
+            with anyio.CancelScope(shield=True):
+                await self._finish()
+
+    async def _finish(self) -> None:
+        if self._keeper.poll() is None:
+            self.kill()
+            await self._wait_or_kill_keeper()
+        status = self._keeper.wait()
+        self._contained.forget(self.pid)
+        proven = status in (0, keeper.NOT_WRITTEN) or await self._contained.sweep()
+        # Nobody below writes any more, so what is in the socket now is all there ever was.
+        while self._take():
+            pass
+        self._waiting.clear()
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        await self._no_more.wait()
+        self.gone.set()
+        self._close()
+        self._on_gone(self, self._how(status), proven)
+
+    async def _wait_or_kill_keeper(self) -> None:
+        with anyio.move_on_after(_STUCK):
+            await anyio.wait_readable(self._ended)
+            return
+        # A keeper that is stopped or stuck takes its worker along when killed; orphans come to us.
+        self._keeper.kill()
+        await anyio.wait_readable(self._ended)
+
+    def _how(self, status: int) -> str:
+        """One sentence about the end, from the keeper's own note where there is one."""
+        if status not in (0, keeper.NOT_WRITTEN):
+            return f"its keeper ended with status {status}"
+        try:
+            note = json.loads((self._workers / f"{self.name}.gone").read_bytes())
+        except (OSError, ValueError):
+            return "it ended"
+        ended = note.get("worker") or {}
+        by = {"order": ", on the daemon's order", "lifeline": ", with its pipe"}.get(note.get("by"), "")
+        if "signal" in ended:
+            return f"it was killed by signal {ended['signal']}{by}"
+        return f"it ended with status {ended.get('exit')}{by}"
+
+    def kill(self) -> None:
+        """Order the keeper to end the worker and everything below it, at once; `on_gone` follows."""
+        try:
+            self._lifeline.send(keeper.KILL_ORDER)
+        except OSError:
+            pass  # the keeper is ending already
+
+    async def end(self, grace: float) -> None:
+        """Ask the worker to end, wait `grace` seconds, then kill it; returns when it is known gone."""
+        if not self.gone.is_set():
+            self.send(frames.Close())
+        with anyio.move_on_after(grace):
+            await self.gone.wait()
+        if not self.gone.is_set():
+            self.kill()
+        await self.gone.wait()
+
+    def stderr_tail(self, size: int = 2000) -> str:
+        """The last bytes that the worker itself wrote to stdout or stderr, as text for people."""
+        try:
+            with open(self._workers / f"{self.name}.stderr", "rb") as written:
+                written.seek(0, os.SEEK_END)
+                written.seek(max(0, written.tell() - size))
+                return written.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+    def forget(self) -> None:
+        """Remove the files of a worker that is proven gone, once its end is committed."""
+        containment.forget(self._workers, self.name)
+
+    def _close(self) -> None:
+        self._socket.close()
+        self._lifeline.close()
+        if self._ended >= 0:
+            os.close(self._ended)
+            self._ended = -1
