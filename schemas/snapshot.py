@@ -134,6 +134,8 @@ class Seal:
     job: str
     """sha256 of job.json."""
     state_schema: int = STATE_SCHEMA
+    through: int = 0
+    """The last line that was copied in before the log got its name; up to it nothing can be torn."""
     torn: tuple[Torn, ...] = ()
 
 

@@ -1,0 +1,43 @@
+"""Finished jobs, moved whole out of the way of the start scan; the move is one rename and is never undone."""
+
+from pathlib import Path
+
+from . import durable, files
+from .layout import Layout
+
+
+def move(layout: Layout, job_id: str) -> Path:
+    """Move a finished job's folder to the archive; again after a crash, it makes the same move durable.
+
+    FileNotFoundError when neither place has it, FileExistsError when both do: then nothing was moved.
+    """
+    source, target = layout.job(job_id), layout.archived(job_id)
+    with durable.reading(source):
+        here, there = durable.exists(source), durable.exists(target)
+    if here and there:
+        raise FileExistsError(f"cannot archive {job_id}: the archive already holds a job of that id")
+    if not here and not there:
+        raise FileNotFoundError(f"cannot archive {job_id}: there is no such job")
+    with durable.writing("archive", source):
+        durable.ensure_folder(target.parent)
+        if here:
+            durable.rename_new(source, target)
+        # A crash before these two leaves the job in one of both places, whole; the move is then made again.
+        durable.sync_folder(target.parent)
+        durable.sync_folder(source.parent)
+    return target
+
+
+def ids(layout: Layout) -> tuple[str, ...]:
+    """The ids of all archived jobs."""
+    return folders(layout.archive)
+
+
+def folders(parent: Path) -> tuple[str, ...]:
+    """The ids below a folder of shards (`jobs` or `archive`), temp names left out; UnreadableError on EIO."""
+    found: list[str] = []
+    with durable.reading(parent):
+        for shard in durable.names(parent):
+            if files.is_folder(parent / shard):
+                found.extend(name for name in durable.names(parent / shard) if not name.startswith("."))
+    return tuple(sorted(found))

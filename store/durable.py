@@ -1,0 +1,298 @@
+"""The one door to the disk: primitive calls that a test may replace one by one, and what is composed of them.
+
+It knows no format. Callers write `durable.name(...)`; everything that changes the disk ends in one of the
+primitives in `MUTATING`. Every descriptor is close-on-exec. The order that holds for a published file:
+write, sync the file, rename without replacing, sync the folder.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from resumed.schemas.errors import CommitError, UnreadableError
+
+MUTATING = (
+    "create",
+    "open_lock",
+    "pwrite",
+    "truncate",
+    "sync_data",
+    "sync_file",
+    "sync_folder",
+    "rename_new",
+    "unlink",
+    "make_folder",
+    "remove_folder",
+)
+"""The primitives that change the disk or make a change durable."""
+READING = ("names", "open_read", "read_at", "status", "status_of", "space", "lock", "close")
+"""The primitives that only look, and those about descriptors."""
+
+TEMP_SUFFIX = ".tmp"
+_CHUNK = 1024 * 1024
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+
+# ---- primitives -------------------------------------------------------------------------------------------
+
+
+def create(path: Path) -> int:
+    """A descriptor for a new file of mode 0600; FileExistsError when the name is taken."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def open_lock(path: Path) -> int:
+    """A descriptor for a lock file, which is created when missing and never replaced."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def open_read(path: Path) -> int:
+    """A descriptor for reading that follows no link and never blocks on a pipe or a device."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+
+
+def pwrite(fd: int, raw: bytes | memoryview, offset: int) -> int:
+    """One write call; returns how much of it was taken."""
+    return os.pwrite(fd, raw, offset)
+
+
+def read_at(fd: int, size: int, offset: int) -> bytes:
+    """One read call; fewer bytes than asked for do not mean the end, no bytes do."""
+    return os.pread(fd, size, offset)
+
+
+def truncate(fd: int, size: int) -> None:
+    """Cut an open file to `size` bytes."""
+    os.ftruncate(fd, size)
+
+
+def sync_data(fd: int) -> None:
+    """Make an open file's bytes and its length durable."""
+    os.fdatasync(fd)
+
+
+def sync_file(fd: int) -> None:
+    """Make an open file durable with all that is known about it."""
+    os.fsync(fd)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename a file or folder; FileExistsError when the target is taken, which is never replaced."""
+    call = _renameat2()
+    if call is not None:
+        if call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE) == 0:
+            return
+        found = ctypes.get_errno()
+        if found not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            raise OSError(found, os.strerror(found), str(source), None, str(target))
+    _rename_by_link(source, target)
+
+
+def unlink(path: Path) -> None:
+    """Take a name away."""
+    os.unlink(path)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder of mode 0700; FileExistsError when the name is taken."""
+    os.mkdir(path, 0o700)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove an empty folder."""
+    os.rmdir(path)
+
+
+def names(path: Path) -> list[str]:
+    """The names in a folder, sorted."""
+    return sorted(os.listdir(path))
+
+
+def status(path: Path) -> os.stat_result:
+    """What the kernel says about a name, following no link."""
+    return os.lstat(path)
+
+
+def status_of(fd: int) -> os.stat_result:
+    """What the kernel says about an open file."""
+    return os.fstat(fd)
+
+
+def space(path: Path) -> tuple[int, int]:
+    """Free bytes and free file entries for an ordinary user, where `path` lies."""
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize, found.f_favail
+
+
+def lock(fd: int) -> bool:
+    """Take the whole-file lock of an open file; False when somebody else holds it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def close(fd: int) -> None:
+    """Close a descriptor."""
+    os.close(fd)
+
+
+@cache
+def _renameat2() -> "ctypes._FuncPointer | None":
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    call.restype = ctypes.c_int
+    return call  # type: ignore[no-any-return]
+
+
+def _rename_by_link(source: Path, target: Path) -> None:
+    if os.path.isdir(source) and not os.path.islink(source):
+        # No link() for folders. The store's lock is the fence: nobody else makes names here.
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        os.rename(source, target)
+        return
+    os.link(source, target, follow_symlinks=False)
+    # A crash here leaves both names on one file: the temporary one is removed as a left-over.
+    os.unlink(source)
+
+
+# ---- composed of them -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn a failed read into UnreadableError: no verdict about the bytes."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> UnreadableError:
+    """The error that stands for a failed read."""
+    return UnreadableError(f"cannot read {path}: {error.strerror}", path=str(path), errno=error.errno or 0)
+
+
+@contextmanager
+def writing(what: str, path: Path) -> Iterator[None]:
+    """Turn a failed write or sync into CommitError; a taken name stays FileExistsError."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise CommitError(
+            f"cannot {what} {path}: {error.strerror}", path=str(path), errno=error.errno or 0
+        ) from error
+
+
+def is_temporary(name: str) -> bool:
+    """True for the names that `temporary` gives: a left-over of a crash, never state."""
+    return name.startswith(".") and name.endswith(TEMP_SUFFIX)
+
+
+def temporary(target: Path) -> Path:
+    """A fresh temporary name beside `target`."""
+    stem = os.fsdecode(os.fsencode(target.name)[:200])
+    return target.with_name(f".{stem}.{secrets.token_hex(6)}{TEMP_SUFFIX}")
+
+
+def exists(path: Path) -> bool:
+    """Whether a name is there; a failed look is an OSError, never a no."""
+    try:
+        status(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def write_at(fd: int, raw: bytes, offset: int) -> None:
+    """Write all of `raw`, looping over short writes."""
+    left = memoryview(raw)
+    while left:
+        taken = pwrite(fd, left, offset)
+        if taken <= 0:
+            raise OSError(errno.EIO, "a write took nothing")
+        left = left[taken:]
+        offset += taken
+
+
+def read_open(fd: int, most: int | None = None) -> bytes:
+    """All bytes of an open file from its start, or at most `most` of them."""
+    parts: list[bytes] = []
+    size = 0
+    while most is None or size < most:
+        part = read_at(fd, _CHUNK if most is None else min(_CHUNK, most - size), size)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def read_all(path: Path) -> bytes:
+    """All bytes of a file."""
+    fd = open_read(path)
+    try:
+        return read_open(fd)
+    finally:
+        close(fd)
+
+
+def new_file(path: Path, raw: bytes) -> None:
+    """Create a synced file inside a folder that is not published yet."""
+    fd = create(path)
+    try:
+        write_at(fd, raw, 0)
+        sync_file(fd)
+    finally:
+        close(fd)
+
+
+def write_new(target: Path, raw: bytes) -> None:
+    """Publish a file durably; FileExistsError when the name is taken. A crash leaves it whole or a temp."""
+    temp = temporary(target)
+    try:
+        new_file(temp, raw)
+        rename_new(temp, target)
+    except OSError:
+        discard(temp)
+        raise
+    sync_folder(target.parent)
+
+
+def discard(path: Path) -> None:
+    """Unlink a left-over if that is possible; what stays is removed at the next start."""
+    try:
+        unlink(path)
+    except OSError:
+        pass
+
+
+def ensure_folder(path: Path) -> None:
+    """Make a folder unless it is there; its name is durable afterwards either way."""
+    try:
+        make_folder(path)
+    except FileExistsError:
+        # It may have been made by a process that died before it synced the parent.
+        pass
+    sync_folder(path.parent)

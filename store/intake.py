@@ -1,0 +1,207 @@
+"""The watched folder as far as it is disk: files are claimed, read once, and finished or rejected.
+
+Nothing here parses a file or knows a job. The order of a claim: rename into `claimed/` without replacing,
+open without following or blocking, check the descriptor, read once, compare the descriptor again. A file
+leaves `claimed/` only when its job is durable (`finish`) or its refusal is (`reject`).
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from resumed.schemas import codec, jobfile, strict
+from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.instant import Instant
+
+from . import durable
+from .layout import Layout
+
+REASON = ".reason.json"
+STILL = 1_000_000_000
+"""Nanoseconds without a change after which a file counts as written."""
+_UNFINISHED = ("~", ".tmp", ".temp", ".part", ".partial", ".swp", ".crdownload", ".filepart", REASON)
+_MOST_NAME = 255
+
+
+@frozen(kw_only=True)
+class Claimed:
+    """One file taken out of the folder, read once."""
+
+    name: str
+    raw: bytes
+    uid: int
+    mtime: int
+    """Nanoseconds since 1970."""
+    identity: tuple[int, int]
+    """Device and inode."""
+
+
+def identity(folder: Path) -> tuple[int, int]:
+    """Device and inode of a folder; when they change, watching it has to begin anew."""
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino
+
+
+def scan(folder: Path) -> tuple[str, ...]:
+    """The names to claim, sorted; dot names and those of files that editors and copies still write stay."""
+    with durable.reading(folder):
+        names = durable.names(folder)
+    return tuple(name for name in names if not name.startswith(".") and not name.endswith(_UNFINISHED))
+
+
+def claimed(layout: Layout) -> tuple[str, ...]:
+    """What was claimed and neither finished nor rejected, for the scan at start."""
+    with durable.reading(layout.claimed):
+        return tuple(durable.names(layout.claimed))
+
+
+def look(layout: Layout, name: str) -> os.stat_result | None:
+    """What the kernel says about a file in the folder; None when it is gone."""
+    with durable.reading(layout.incoming / name):
+        try:
+            return durable.status(layout.incoming / name)
+        except FileNotFoundError:
+            return None
+
+
+def settled(found: os.stat_result, now: Instant) -> bool:
+    """True when a file has been still for a second; one that is no regular file never changes."""
+    if not stat.S_ISREG(found.st_mode):
+        return True
+    # A time in the future is a wrong clock somewhere, not a write that is still to come.
+    return abs(now.wall * 1000 - max(found.st_mtime_ns, found.st_ctime_ns)) >= STILL
+
+
+def claim(layout: Layout, name: str) -> Claimed:
+    """Take a file out of the folder and read it.
+
+    FileNotFoundError when it is gone, FileExistsError while an earlier file of that name is being admitted;
+    FaultyInputError when the file is unfit: it then lies in `claimed/`, to be rejected.
+    """
+    try:
+        durable.rename_new(layout.incoming / name, layout.claimed / name)
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        raise durable.unreadable(layout.incoming / name, error) from error
+    # Not synced: a crash leaves the file in one of both folders, and both are scanned at start.
+    return read(layout, name)
+
+
+def read(layout: Layout, name: str) -> Claimed:
+    """A file that lies in `claimed/`; FaultyInputError when it is unfit."""
+    path = layout.claimed / name
+    with durable.reading(path):
+        _check(name, durable.status(path))
+        fd = durable.open_read(path)
+        try:
+            before = durable.status_of(fd)
+            _check(name, before)
+            raw = durable.read_open(fd, jobfile.MAX_BYTES + 1)
+            after = durable.status_of(fd)
+        finally:
+            durable.close(fd)
+    if _marks(before) != _marks(after) or len(raw) != after.st_size:
+        raise _unfit(name, "it changed while it was read")
+    return Claimed(
+        name=name,
+        raw=raw,
+        uid=before.st_uid,
+        mtime=before.st_mtime_ns,
+        identity=(before.st_dev, before.st_ino),
+    )
+
+
+def finish(layout: Layout, file: Claimed) -> None:
+    """Remove a claimed file whose job is durable; a second call changes nothing."""
+    path = layout.claimed / file.name
+    with durable.writing("finish", path):
+        if durable.exists(path):
+            durable.unlink(path)
+        durable.sync_folder(layout.claimed)
+
+
+def reject(layout: Layout, name: str, reason: Mapping[str, Any], at: Instant) -> Path:
+    """Move a claimed file to `rejected/` with its reason beside it; no name there is ever replaced.
+
+    Returns where it lies. The reason is durable first: a crash in between leaves the file in `claimed/`, and
+    the next rejection finds its own reason by the file's identity.
+    """
+    source = layout.claimed / name
+    with durable.writing("reject", source):
+        found = durable.status(source)
+        record = {
+            "name": _spell(name),
+            "at": codec.to_plain(at),
+            "file": {"device": found.st_dev, "inode": found.st_ino, "size": found.st_size},
+            **reason,
+        }
+        for target in _places(layout.rejected, name):
+            if durable.exists(target) or not _own_reason(target, record):
+                continue
+            durable.rename_new(source, target)
+            durable.sync_folder(layout.rejected)
+            durable.sync_folder(layout.claimed)
+            return target
+    raise AssertionError("names never run out")
+
+
+def _own_reason(target: Path, record: Mapping[str, Any]) -> bool:
+    """True once the reason for this very file stands beside `target`; False when the place is another's."""
+    path = target.with_name(f"{target.name}{REASON}")
+    try:
+        durable.write_new(path, codec.dump_plain(dict(record)) + b"\n")
+    except FileExistsError:
+        try:
+            value = strict.parse(durable.read_all(path), path.name)
+        except FaultyInputError:
+            return False
+        if not isinstance(value, dict) or value.get("file") != record["file"]:
+            return False
+        durable.sync_folder(path.parent)
+    return True
+
+
+def _places(folder: Path, name: str) -> Iterator[Path]:
+    """The name itself where that can bear a reason beside it, then numbered ones."""
+    stem = os.fsdecode(os.fsencode(name)[: _MOST_NAME - len(REASON) - 8])
+    if stem == name and not name.endswith(REASON):
+        yield folder / name
+    for number in count(1):
+        yield folder / f"{stem}.{number}"
+
+
+def _check(name: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _unfit(name, "it is no regular file")
+    if found.st_nlink != 1:
+        raise _unfit(name, f"it has {found.st_nlink} names, expected one")
+    if found.st_size > jobfile.MAX_BYTES:
+        raise _unfit(name, f"it has {found.st_size} bytes, the most is {jobfile.MAX_BYTES}")
+    if found.st_mode & 0o022:
+        raise _unfit(name, f"others may write it (mode {stat.S_IMODE(found.st_mode):04o})")
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_nlink,
+        found.st_uid,
+    )
+
+
+def _unfit(name: str, why: str) -> FaultyInputError:
+    return FaultyInputError(f"cannot admit {_spell(name)}", (why,))
+
+
+def _spell(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,281 @@
+"""One job's open log: the place where commits become durable; it decides nothing about the job.
+
+A journal is used by one thread at a time. It writes only through the descriptor that created the log, and
+names no log above a line that it has not synced itself: after a kill a tail can read well from the page
+cache and be gone from the disk.
+"""
+
+import errno
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.schemas import codec, line_io
+from resumed.schemas.errors import CommitError
+from resumed.schemas.snapshot import Seal, Torn
+
+from . import durable, files
+from .recovery import Recovered
+
+FILL = 16 * 1024
+"""Bytes of a new log, zeros included: appends inside written blocks sync without a change of metadata."""
+MOST_FILL = 1024 * 1024
+"""The most that free space grows by at once."""
+CHECKPOINT_AT = 256 * 1024
+"""Fewer bytes of lines never call for a checkpoint."""
+
+
+@frozen
+class _Open:
+    """The log being written: its descriptor and how much of it is allocated."""
+
+    name: files.LogName
+    fd: int
+    allocated: int
+
+
+def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
+    """Publish the verified lines of the newest log under the next `k`, and go on in that file.
+
+    CommitError when the disk refused; nothing was acknowledged, and the job can be loaded again.
+    """
+    journal = Journal(folder, recovered)
+    name = files.LogName(recovered.first, recovered.k + 1)
+    before = (recovered.first - 1, recovered.before)
+    with durable.writing("open", folder):
+        try:
+            journal.begin(name, recovered.lines, before, "opened", fill=True)
+        except FileExistsError as error:
+            raise CommitError(f"cannot open {folder}: {name} is there", path=str(folder)) from error
+        try:
+            # The process that admitted the job may have died before these names were durable.
+            durable.sync_folder(folder.parent)
+            durable.sync_folder(folder.parent.parent)
+        except OSError:
+            journal.close()
+            raise
+    return journal
+
+
+class Journal:
+    """Appends, rotates and checkpoints; `sequence` and `digest` are those of the last synced line."""
+
+    def __init__(self, folder: Path, recovered: Recovered) -> None:
+        self.folder = folder
+        self.job = recovered.job
+        self.sequence = recovered.sequence
+        self.digest = recovered.digest
+        self.torn: tuple[Torn, ...] = recovered.torn
+        """Repeated in every seal; the owner empties it once a committed look-up cleared the suspicion."""
+        self.failed = False
+        """True after a failed write or sync: only `reopen_after_failure` and `close` are possible."""
+        self._log: _Open | None = None
+        self._end = 0
+        self._checkpoints = [recovered.checkpoint] if recovered.checkpoint else []
+        self._rejected = frozenset(recovered.rejected)
+        self._written = recovered.size
+        self._floor = 0
+        self._begun: dict[int, int] = {}
+
+    # ---- commits --------------------------------------------------------------------------------------
+
+    def append(self, raw: bytes, sequence: int, digest: str) -> None:
+        """Make exactly one line durable; CommitError when its outcome is unknown, and then no further one."""
+        log = self._usable()
+        if sequence != self.sequence + 1:
+            raise ValueError(f"cannot append line {sequence} after line {self.sequence}")
+        end = self._end + len(raw)
+        allocated = _allocate(log.allocated, end)
+        try:
+            # One write and one sync for the line and the free space behind it: whatever a crash leaves of
+            # them is a whole line, a torn one, or none, followed by zeros.
+            free = allocated - end if allocated > log.allocated else 0
+            durable.write_at(log.fd, raw + bytes(free), self._end)
+            durable.sync_data(log.fd)
+        except OSError as error:
+            # Never tried again on this file: the kernel may have dropped the pages and would say OK.
+            self.failed = True
+            raise self._refused("commit", error) from error
+        self._log = _Open(log.name, log.fd, allocated)
+        self._end = end
+        self.sequence, self.digest = sequence, digest
+        self._written += len(raw)
+
+    def reopen_after_failure(self) -> None:
+        """Begin a new log that seals the old one at its last synced line; CommitError when that fails too.
+
+        What the failed append left in the old log lies past the seal and does not exist any more.
+        """
+        old = self._log
+        try:
+            first = self.sequence + 1
+            name = files.LogName(first, files.listing(self.folder).next_k(first))
+            self.begin(name, b"", (self.sequence, self.digest), "sync failed", fill=True)
+        except OSError as error:
+            raise self._refused("reopen", error) from error
+        self.failed = False
+        if old is not None:
+            durable.close(old.fd)
+
+    # ---- rotation and checkpoints ---------------------------------------------------------------------
+
+    def wants_checkpoint(self, checkpoint_size: int) -> bool:
+        """True when the lines since the last checkpoint outweigh one of `checkpoint_size` bytes."""
+        return self.size_since_checkpoint >= max(checkpoint_size, CHECKPOINT_AT)
+
+    def rotate(self, why: str, *, fill: bool = True) -> None:
+        """Begin the log of the next line; nothing happens while the present log holds no line.
+
+        CommitError leaves the journal usable when the new log got no name, else `failed`.
+        """
+        old = self._usable()
+        if old.name.first == self.sequence + 1:
+            return
+        name = files.LogName(self.sequence + 1, 0)
+        end = self._end
+        try:
+            self.begin(name, b"", (self.sequence, self.digest), why, fill=fill)
+        except OSError as error:
+            raise self._refused("rotate", error) from error
+        _cut(old, end)
+
+    def write_checkpoint(
+        self,
+        raw: bytes,
+        sequence: int,
+        *,
+        prune_history: bool = False,
+        pinned: frozenset[int] = frozenset(),
+    ) -> str:
+        """Publish the checkpoint of line `sequence`, where a rotation took place; returns its file name.
+
+        CommitError leaves the journal as it is: a checkpoint is no commit. `pinned` are sequences of older
+        checkpoints to keep; logs from before the older of the two newest stay unless `prune_history`.
+        """
+        with durable.reading(self.folder):
+            found = files.listing(self.folder)
+        if sequence + 1 not in found.newest_logs() or sequence > self.sequence:
+            raise ValueError(f"cannot write checkpoint {sequence}: no log begins at line {sequence + 1}")
+        name = files.CheckpointName(sequence, codec.digest(raw))
+        with durable.writing("write a checkpoint in", self.folder):
+            self._publish_checkpoint(self.folder / str(name), raw)
+        self._checkpoints = sorted({*self._checkpoints, sequence})
+        self._floor = max(self._floor, self._begun.get(sequence + 1, 0))
+        self._prune(prune_history, pinned)
+        return str(name)
+
+    @property
+    def size_since_checkpoint(self) -> int:
+        """Bytes of the lines that a recovery would replay now."""
+        return self._written - self._floor
+
+    def close(self) -> None:
+        """Cut the free space off and close the descriptor; a second call does nothing."""
+        log, self._log = self._log, None
+        if log is None:
+            return
+        if self.failed:
+            # What a failed write left is evidence, and this file is not written again.
+            durable.close(log.fd)
+        else:
+            _cut(log, self._end)
+
+    # ---- inside ---------------------------------------------------------------------------------------
+
+    def begin(self, name: files.LogName, lines: bytes, before: tuple[int, str], why: str, fill: bool) -> None:
+        """Publish a log with its seal and `lines`, and write in it from now on."""
+        seal = Seal(
+            seal=before[0],
+            digest=before[1],
+            why=why,
+            job=self.job,
+            through=self.sequence if lines else 0,
+            torn=self.torn,
+        )
+        raw = line_io.spell_seal(seal) + lines
+        allocated = _allocate(FILL, len(raw)) if fill else len(raw)
+        fd = self._publish_log(self.folder / str(name), raw + bytes(allocated - len(raw)))
+        self._log, self._end = _Open(name, fd, allocated), len(raw)
+        self._begun[name.first] = self._written - len(lines)
+
+    def _publish_log(self, target: Path, raw: bytes) -> int:
+        temp = durable.temporary(target)
+        fd = durable.create(temp)
+        try:
+            try:
+                durable.write_at(fd, raw, 0)
+                durable.sync_file(fd)
+            except OSError:
+                # A crash up to here leaves a temp file, which is never loaded.
+                durable.discard(temp)
+                raise
+            try:
+                durable.rename_new(temp, target)
+                # A crash before the next line may lose the name; nothing was committed in the log yet.
+                durable.sync_folder(self.folder)
+            except OSError:
+                self.failed = True
+                raise
+        except OSError:
+            durable.close(fd)
+            raise
+        return fd
+
+    def _publish_checkpoint(self, target: Path, raw: bytes) -> None:
+        try:
+            durable.write_new(target, raw)
+        except FileExistsError:
+            # The same bytes, published by a process that may have died before it synced the folder.
+            if durable.read_all(target) != raw:
+                raise OSError(errno.EEXIST, "its name holds other bytes") from None
+            durable.sync_folder(self.folder)
+
+    def _prune(self, history: bool, pinned: frozenset[int]) -> None:
+        """Unlink what the two newest checkpoints do not need. A crash in between leaves more than needed."""
+        try:
+            found = files.listing(self.folder)
+        except OSError:
+            return  # the next checkpoint tries again
+        counted = set(found.newest_logs().values())
+        for log in found.logs:
+            if log not in counted:
+                durable.discard(self.folder / str(log))
+        if len(self._checkpoints) < 2:
+            return
+        older = self._checkpoints[-2]
+        for one in found.checkpoints:
+            kept = one.sequence >= older or one.sequence in pinned or str(one) in self._rejected
+            if not kept:
+                durable.discard(self.folder / str(one))
+        needed = min((older, *pinned))
+        for log in found.logs if history else ():
+            if log in counted and log.first <= needed:
+                durable.discard(self.folder / str(log))
+
+    def _usable(self) -> _Open:
+        if self.failed or self._log is None:
+            why = "an earlier write or sync failed" if self.failed else "it is closed"
+            raise CommitError(f"cannot commit in {self.folder}: {why}", path=str(self.folder))
+        return self._log
+
+    def _refused(self, what: str, error: OSError) -> CommitError:
+        return CommitError(
+            f"cannot {what} {self.folder}: {error.strerror}", path=str(self.folder), errno=error.errno or 0
+        )
+
+
+def _allocate(allocated: int, needed: int) -> int:
+    """The file size that holds `needed` bytes: doubled, but grown by no more than MOST_FILL beyond them."""
+    while allocated < needed:
+        allocated += min(max(allocated, FILL), MOST_FILL)
+    return allocated
+
+
+def _cut(log: _Open, end: int) -> None:
+    """Drop the zeros behind a log that gets no further line, and close it."""
+    try:
+        # Not synced: with the zeros or without them, the log says the same.
+        durable.truncate(log.fd, end)
+    except OSError:
+        pass
+    durable.close(log.fd)

@@ -1,0 +1,108 @@
+"""Jobs set aside: the same folder, moved whole and untouched, with the reason beside it; nothing is deleted.
+
+The order: the reason durable first, then the move. A reason without its folder is a move that a crash cut
+short: the job is found unfit again at the next start, and set aside under its first reason.
+"""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.schemas import codec
+from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.instant import Instant
+
+from . import durable, files
+from .layout import Layout
+
+REASON = ".reason.json"
+
+
+@frozen(kw_only=True)
+class Reason:
+    """`<id>.reason.json`: why a job was set aside. `reason` is a slug, `detail` a sentence."""
+
+    id: str
+    reason: str
+    detail: str
+    at: Instant
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One job set aside; `at` is None when the reason file is missing or cannot be read."""
+
+    id: str
+    reason: str
+    detail: str
+    at: Instant | None
+    folder: Path
+
+
+def set_aside(layout: Layout, job_id: str, reason: str, detail: str, at: Instant) -> Path:
+    """Move a job's folder to the quarantine and say why; again after a crash, it finishes the same move.
+
+    FileExistsError when the quarantine holds another job of that id, FileNotFoundError when there is none.
+    """
+    source, target = layout.job(job_id), layout.quarantine / job_id
+    with durable.reading(source):
+        here, there = durable.exists(source), durable.exists(target)
+    if here and there:
+        raise FileExistsError(f"cannot set {job_id} aside: the quarantine already holds a job of that id")
+    if not here and not there:
+        raise FileNotFoundError(f"cannot set {job_id} aside: there is no such job")
+    record = Reason(id=job_id, reason=reason, detail=_clean(detail), at=at)
+    with durable.writing("set aside", source):
+        _write_reason(reason_path(layout, job_id), codec.encode_pretty(record))
+        # A crash before this line leaves the job where it was, to be judged again.
+        if here:
+            durable.rename_new(source, target)
+        durable.sync_folder(layout.quarantine)
+        durable.sync_folder(source.parent)
+    return target
+
+
+def entries(layout: Layout) -> tuple[Entry, ...]:
+    """All jobs set aside, by id."""
+    with durable.reading(layout.quarantine):
+        names = durable.names(layout.quarantine)
+        found = [name for name in names if not _is_reason(layout.quarantine / name)]
+    return tuple(_entry(layout, name) for name in found)
+
+
+def reason_path(layout: Layout, job_id: str) -> Path:
+    """Where the reason for a job lies."""
+    return layout.quarantine / f"{job_id}{REASON}"
+
+
+def read_reason(path: Path) -> Reason:
+    """The reason in a file; FaultyInputError when it holds none, UnreadableError when it cannot be read."""
+    with durable.reading(path):
+        raw = durable.read_all(path)
+    return codec.decode(raw, Reason, f"cannot read {path.name}")
+
+
+def _write_reason(path: Path, raw: bytes) -> None:
+    try:
+        durable.write_new(path, raw)
+    except FileExistsError:
+        # The first reason stays; it may not have been durable yet.
+        durable.sync_folder(path.parent)
+
+
+def _is_reason(path: Path) -> bool:
+    """True for reason files and left-overs; a job's folder may bear any id, also one that ends like them."""
+    return not files.is_folder(path) and (path.name.endswith(REASON) or durable.is_temporary(path.name))
+
+
+def _entry(layout: Layout, job_id: str) -> Entry:
+    folder = layout.quarantine / job_id
+    try:
+        found = read_reason(reason_path(layout, job_id))
+    except FaultyInputError as error:
+        return Entry(id=job_id, reason="unknown", detail=str(error), at=None, folder=folder)
+    return Entry(id=job_id, reason=found.reason, detail=found.detail, at=found.at, folder=folder)
+
+
+def _clean(text: str) -> str:
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

@@ -1,0 +1,237 @@
+"""What the disk says about one job: a function of its files, the same on every try; it writes nothing.
+
+Newest checkpoint that verifies, then the logs after it. A read error is no verdict (UnreadableError). Only
+bytes that fail their digest are fallen back from; what verifies but is too new (NewerSchemaError), or does
+not fit together (DamagedError), sets the job aside.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.schemas import codec, line_io
+from resumed.schemas.errors import DamagedError, FaultyInputError
+from resumed.schemas.snapshot import Admission, Checkpoint, Line, Seal, Snapshot, Torn
+
+from . import durable, files, log
+
+Apply = Callable[[Snapshot, Line], Snapshot]
+"""The law's pure step from a snapshot (line 1 and migrations: the line's own `opening`) over a line."""
+
+
+@frozen(kw_only=True)
+class Recovered:
+    """One job as its files tell it, and what opening it for writing needs."""
+
+    admission: Admission
+    job: str
+    """sha256 of job.json."""
+    snapshot: Snapshot
+    sequence: int
+    digest: str
+    """Of line `sequence`."""
+    torn: tuple[Torn, ...]
+    """Tails that were cut and not cleared since, the one found now last."""
+    notes: tuple[str, ...]
+    """What was found and did not stop the job: sentences for people."""
+    first: int
+    """The first sequence of the newest log, and its `k`."""
+    k: int
+    before: str
+    """The digest of line `first` - 1, for a log that begins at `first`."""
+    lines: bytes
+    """The verified lines of the newest log, as they lie there."""
+    size: int
+    """Bytes of the lines since the checkpoint."""
+    checkpoint: int
+    """The sequence of the checkpoint that recovery began from, 0 for none."""
+    rejected: tuple[str, ...]
+    """Checkpoint files that failed their digest."""
+
+
+@frozen(kw_only=True)
+class _Base:
+    """Where replay begins."""
+
+    sequence: int
+    digest: str
+    snapshot: Snapshot | None
+    rejected: tuple[str, ...]
+
+
+def load(folder: Path, apply: Apply) -> Recovered:
+    """The job in a folder; the errors are those of this module's first lines."""
+    found = _list(folder)
+    raw = _read(folder / files.JOB)
+    base = _find_base(folder, found, codec.digest(raw))
+    state = _Replay(folder, codec.digest(raw), base, apply)
+    logs = _needed(folder, found, base.sequence)
+    for name, after in zip(logs, [*logs[1:], None], strict=True):
+        state.replay(name, after)
+    return state.result(line_io.read_admission(raw, f"cannot load {folder.name}: job.json"))
+
+
+def peek(folder: Path) -> Admission:
+    """The admission record alone; the same errors as `load`."""
+    return line_io.read_admission(_read(folder / files.JOB), f"cannot read {folder.name}: job.json")
+
+
+def read_checkpoint(folder: Path, name: files.CheckpointName, job: str) -> Checkpoint | None:
+    """A checkpoint that fits its name and its job; None when its bytes fail the digest in the name."""
+    raw = _read(folder / str(name))
+    if codec.digest(raw) != name.digest:
+        return None
+    found = line_io.read_checkpoint(raw, f"cannot load {folder.name}: {name}")
+    if found.sequence != name.sequence or found.snapshot.sequence != name.sequence:
+        raise _damaged(folder, f"{name} holds sequence {found.sequence}")
+    if found.job != job:
+        raise _damaged(folder, f"{name} was made for another job.json")
+    return found
+
+
+def _list(folder: Path) -> files.Listing:
+    with durable.reading(folder):
+        found = files.listing(folder)
+    if not found.has_job:
+        raise _damaged(folder, "job.json is missing")
+    return found
+
+
+def _read(path: Path) -> bytes:
+    with durable.reading(path):
+        return durable.read_all(path)
+
+
+def _damaged(folder: Path, why: str) -> DamagedError:
+    return DamagedError(f"cannot load {folder.name}: {why}", path=str(folder))
+
+
+def _find_base(folder: Path, found: files.Listing, job: str) -> _Base:
+    rejected: list[str] = []
+    for name in reversed(found.checkpoints):
+        checkpoint = read_checkpoint(folder, name, job)
+        if checkpoint is not None:
+            return _Base(
+                sequence=name.sequence,
+                digest=checkpoint.previous,
+                snapshot=checkpoint.snapshot,
+                rejected=tuple(rejected),
+            )
+        rejected.append(str(name))
+    return _Base(sequence=0, digest=job, snapshot=None, rejected=tuple(rejected))
+
+
+def _needed(folder: Path, found: files.Listing, base: int) -> list[files.LogName]:
+    """The logs after the base; a checkpoint vouches for the log that follows it, being written later."""
+    newest = found.newest_logs()
+    for sequence in sorted({base, *(one.sequence for one in found.checkpoints if one.sequence > base)}):
+        if sequence + 1 not in newest:
+            raise _damaged(folder, f"the log from line {sequence + 1} on is missing")
+    return [name for first, name in newest.items() if first > base]
+
+
+class _Replay:
+    """Applies logs in their order; holds what is known so far."""
+
+    def __init__(self, folder: Path, job: str, base: _Base, apply: Apply) -> None:
+        self.folder, self.job, self.base, self.apply = folder, job, base, apply
+        self.sequence, self.digest, self.snapshot = base.sequence, base.digest, base.snapshot
+        self.size = 0
+        self.notes = [f"{name} fails its digest" for name in base.rejected]
+        self.torn: tuple[Torn, ...] = ()
+        self.newest = files.LogName(1, 0)
+        self.before = base.digest
+        self.lines = b""
+
+    def replay(self, name: files.LogName, after: files.LogName | None) -> None:
+        """Apply one log: up to the seal of the log after it, or to its last line that verifies."""
+        what = f"cannot load {self.folder.name}: {name}"
+        raw = _read(self.folder / str(name))
+        seal, start = log.read_seal(raw, what)
+        self._check_seal(seal, name)
+        self.before = self.digest
+        end = start
+        for found in log.lines(raw, start):
+            if after is not None and self.sequence == after.first - 1:
+                break  # what lies past the next log's seal does not exist
+            self._line(found, line_io.read_line(found.payload, seal.state_schema, what), name)
+            end = found.end
+        self.size += end - start
+        if after is not None:
+            if self.sequence != after.first - 1:
+                raise _damaged(
+                    self.folder, f"{name} breaks off after line {self.sequence}, before {after} begins"
+                )
+            return
+        self.newest, self.lines, self.torn = name, raw[start:end], seal.torn
+        self._tail(raw, end, seal, name)
+
+    def _check_seal(self, seal: Seal, name: files.LogName) -> None:
+        if seal.seal != name.first - 1 or seal.seal != self.sequence:
+            raise _damaged(self.folder, f"{name} seals line {seal.seal}, expected {self.sequence}")
+        if seal.job != self.job:
+            raise _damaged(self.folder, f"{name} was written for another job.json")
+        if seal.digest != self.digest:
+            raise _damaged(self.folder, f"{name} does not continue line {self.sequence}")
+
+    def _line(self, found: log.RawLine, line: Line, name: files.LogName) -> None:
+        if line.sequence != self.sequence + 1:
+            raise _damaged(
+                self.folder, f"{name} holds line {line.sequence} where {self.sequence + 1} belongs"
+            )
+        if line.previous != self.digest:
+            raise _damaged(self.folder, f"line {line.sequence} in {name} does not continue the one before")
+        start = line.opening if line.opening is not None else self.snapshot
+        if start is None:
+            raise _damaged(self.folder, f"line {line.sequence} in {name} opens no snapshot")
+        try:
+            self.snapshot = self.apply(start, line)
+        except (ValueError, LookupError, TypeError, FaultyInputError) as error:
+            raise _damaged(
+                self.folder, f"line {line.sequence} in {name} cannot be applied: {error}"
+            ) from error
+        # Nobody reads the table of the line before: its overlay may be folded in, else replay is quadratic.
+        self.snapshot.items.settle()
+        self.sequence, self.digest = line.sequence, found.digest
+
+    def _tail(self, raw: bytes, end: int, seal: Seal, name: files.LogName) -> None:
+        if self.sequence < seal.through:
+            # Those lines were durable before the log got its name: no crash can have torn them.
+            raise _damaged(
+                self.folder, f"{name} ends after line {self.sequence}, but was published with {seal.through}"
+            )
+        if log.is_clean(raw, end):
+            return
+        good = log.good_line_after(raw, end)
+        if good is not None:
+            raise _damaged(
+                self.folder, f"line {self.sequence + 1} in {name} is broken, yet a good one follows at {good}"
+            )
+        self.torn = (*self.torn, Torn(log=str(name), offset=end, sequence=self.sequence + 1))
+        self.notes.append(f"line {self.sequence + 1} in {name} does not verify and was cut at byte {end}")
+
+    def result(self, admission: Admission) -> Recovered:
+        """All of it, once every log was applied."""
+        if self.snapshot is None:
+            raise _damaged(self.folder, "line 1 is missing")
+        if admission.id != self.snapshot.job.id:
+            raise _damaged(
+                self.folder, f"job.json is of {admission.id}, the snapshot of {self.snapshot.job.id}"
+            )
+        return Recovered(
+            admission=admission,
+            job=self.job,
+            snapshot=self.snapshot,
+            sequence=self.sequence,
+            digest=self.digest,
+            torn=self.torn,
+            notes=tuple(self.notes),
+            first=self.newest.first,
+            k=self.newest.k,
+            before=self.before,
+            lines=self.lines,
+            size=self.size,
+            checkpoint=self.base.sequence,
+            rejected=self.base.rejected,
+        )
