@@ -63,7 +63,10 @@ FLOORS = {
 DOORS = {"front": words("resumed.daemon.client")}
 
 # The client half of the daemon: a whole `resumectl status` is one short process, so it starts light.
-CLIENT = words("daemon/client.py daemon/cli.py daemon/render.py daemon/completion.py")
+CLIENT = words(
+    "daemon/cli.py daemon/client.py daemon/completion.py daemon/jobtext.py daemon/pieces.py "
+    "daemon/render.py daemon/verbs.py"
+)
 CLIENT_AT_ONCE = words("resumed.schemas.control")  # every other schema only inside a function
 
 # Modules that the client half loads at its start: standard library only.
@@ -97,12 +100,12 @@ RIGHTS = {
             "datetime.datetime.utcnow datetime.datetime.today datetime.date.today anyio.current_time "
             "trio.current_time"
         ),
-        words("actors/clock.py daemon/client.py daemon/cli.py daemon/render.py") | WORKER_PROCESS,
+        words("actors/clock.py") | CLIENT | WORKER_PROCESS,
         "`now` comes with the event from one seam; client and worker are processes of their own",
     ),
     "block in a sleep": Right(
         words("time.sleep"),
-        words("daemon/client.py daemon/cli.py") | WORKER_PROCESS,
+        CLIENT | WORKER_PROCESS,
         "a sleep in the daemon stops every job",
     ),
     "change the disk": Right(
@@ -110,7 +113,8 @@ RIGHTS = {
             "os.fsync os.fdatasync os.sync os.rename os.renames os.replace os.link os.symlink "
             "os.unlink os.remove os.removedirs os.rmdir os.mkdir os.makedirs os.mkfifo os.truncate "
             "os.ftruncate os.posix_fallocate os.write os.pwrite os.writev os.pwritev os.chmod "
-            "os.fchmod os.chown os.fchown os.copy_file_range shutil tempfile .write_bytes .write_text "
+            "os.fchmod os.chown os.fchown os.copy_file_range shutil.copy shutil.copy2 "
+            "shutil.copyfile shutil.copytree shutil.move shutil.rmtree tempfile .write_bytes .write_text "
             ".unlink .rename .mkdir .rmdir .touch .symlink_to .hardlink_to"
         ),
         words("store/durable.py daemon/socket.py actors/worker"),
@@ -245,6 +249,8 @@ def opens_for_writing(node: ast.AST) -> bool:
     asked = [*node.args[place:], *(k.value for k in node.keywords if k.arg in ("mode", "flags"))]
     modes = [a.value for a in asked if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     flags = {n.attr for a in asked for n in ast.walk(a) if isinstance(n, ast.Attribute)}
+    if "devnull" in flags:
+        return False
     return bool(flags & WRITING) or any(set(m) <= set("rwxabt+") and set(m) & set("wxa+") for m in modes)
 
 
@@ -399,6 +405,7 @@ GOOD = {
         "from resumed.store import durable\ndurable.rename('a')\nopen('x', 'rb')",
     ),
     "worker's scratch file": ("actors/worker/offers.py", "open('x', 'wb')"),
+    "output thrown away": ("daemon/cli.py", "import os\nos.open(os.devnull, os.O_WRONLY)"),
     "text replaced": ("store/log.py", "'a'.replace('a', 'b')"),
     "date from text": ("schemas/instant.py", "from datetime import datetime\ndatetime.fromisoformat('')"),
 }
