@@ -12,6 +12,15 @@ from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
 
 
 @frozen(kw_only=True)
+class InputRow:
+    """One input that a workflow declares."""
+
+    name: str
+    type: str
+    required: bool
+
+
+@frozen(kw_only=True)
 class WorkflowRow:
     """One line of `resumectl workflows`."""
 
@@ -20,7 +29,7 @@ class WorkflowRow:
     enabled: bool
     description: str
     steps: tuple[str, ...]
-    inputs: tuple[str, ...]
+    inputs: tuple[InputRow, ...]
     items_from: str
 
 

@@ -1,0 +1,134 @@
+"""A blocking client of the control socket, standard library only, so that `resumectl` starts light."""
+
+import errno
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from resumed.schemas import control
+
+CONNECT_WITHIN = 2.0
+ANSWER_WITHIN = 120.0
+SYSTEM = "/run/resumed/control"
+CHUNK = 64 * 1024
+_ADDRESS_BYTES = 107
+"""What the kernel takes as a socket's path."""
+
+
+class UnreachableError(Exception):
+    """No daemon answers at the socket, or it went away before its answer."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"cannot reach the daemon at {path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class CallError(Exception):
+    """The daemon's error answer: its full name and parameters."""
+
+    def __init__(self, name: str, parameters: dict[str, Any]) -> None:
+        super().__init__(str(parameters.get("reason") or name))
+        self.name = name
+        self.parameters = parameters
+
+
+def default_path() -> str:
+    """`RESUMED_SOCKET`, else the system's socket for root, else the user's own."""
+    if named := os.environ.get("RESUMED_SOCKET"):
+        return named
+    if os.geteuid() == 0:
+        return SYSTEM
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
+    own = os.path.join(runtime, "resumed", "control")
+    return SYSTEM if os.path.exists(SYSTEM) and not os.path.exists(own) else own
+
+
+class Client:
+    """One connection; calls are answered in their order."""
+
+    def __init__(self, path: str | None = None) -> None:
+        """Connects; UnreachableError when nobody answers there."""
+        self.path = path or default_path()
+        self._held = bytearray()
+        self._socket = self._connect()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._socket.close()
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """The answer's parameters; CallError for an error answer."""
+        self._send({"method": f"{control.INTERFACE}.{method}", "parameters": parameters})
+        return self._receive()[0]
+
+    def stream(self, method: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """The parameters of answer after answer, however long each takes, until the last."""
+        self._socket.settimeout(None)
+        self._send(
+            {"method": f"{control.INTERFACE}.{method}", "parameters": parameters, "more": True},
+        )
+        goes_on = True
+        while goes_on:
+            answer, goes_on = self._receive()
+            yield answer
+
+    def _connect(self) -> socket.socket:
+        deadline = time.monotonic() + CONNECT_WITHIN
+        while True:
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+            try:
+                made.settimeout(CONNECT_WITHIN)
+                self._connect_to(made)
+                made.settimeout(ANSWER_WITHIN)
+                return made
+            except OSError as error:
+                made.close()
+                # A full backlog says so at once on a Unix socket, whatever the time-out.
+                if error.errno != errno.EAGAIN or time.monotonic() > deadline:
+                    raise UnreachableError(self.path, error.strerror or str(error)) from None
+            time.sleep(0.02)
+
+    def _connect_to(self, made: socket.socket) -> None:
+        if len(os.fsencode(self.path)) <= _ADDRESS_BYTES:
+            made.connect(self.path)
+            return
+        folder = os.open(os.path.dirname(self.path) or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            made.connect(f"/proc/self/fd/{folder}/{os.path.basename(self.path)}")
+        finally:
+            os.close(folder)
+
+    def _send(self, call: dict[str, Any]) -> None:
+        try:
+            self._socket.sendall(json.dumps(call).encode() + b"\0")
+        except BrokenPipeError:
+            pass  # it may have answered before it hung up
+        except OSError as error:
+            raise UnreachableError(self.path, error.strerror or str(error)) from None
+
+    def _receive(self) -> tuple[dict[str, Any], bool]:
+        while (end := self._held.find(b"\0")) < 0:
+            try:
+                chunk = self._socket.recv(CHUNK)
+            except TimeoutError:
+                raise UnreachableError(self.path, f"no answer within {ANSWER_WITHIN:.0f} s") from None
+            except OSError as error:
+                raise UnreachableError(self.path, error.strerror or str(error)) from None
+            if not chunk:
+                raise UnreachableError(self.path, "it closed the connection")
+            self._held += chunk
+        message = json.loads(bytes(self._held[:end]))
+        del self._held[: end + 1]
+        if "error" in message:
+            raise CallError(message["error"], message.get("parameters") or {})
+        return message.get("parameters") or {}, bool(message.get("continues"))

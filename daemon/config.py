@@ -1,0 +1,155 @@
+"""The daemon's configuration: flags over the file over defaults; reads one file and changes nothing.
+
+Every refusal here comes before the daemon has touched anything else.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, fields, frozen
+
+from resumed.schemas import codec, durations, strict
+from resumed.schemas.errors import FaultyInputError
+
+ROOT = 0
+BACKENDS = ("asyncio", "trio")
+
+
+@frozen(kw_only=True)
+class Config:
+    """What `resumed serve` runs with. Paths are absolute."""
+
+    state: Path
+    socket: Path
+    workflows: Path
+    incoming: Path
+    backend: str = "asyncio"
+    stop_timeout: float = 20.0
+    """Seconds in which a drain must be over."""
+    workers: int = 4
+    """The most worker processes at a time."""
+
+
+@frozen(kw_only=True)
+class _File:
+    """The keys of the configuration file, as written; None where a key is absent."""
+
+    state: str | None = None
+    socket: str | None = None
+    workflows: str | None = None
+    incoming: str | None = None
+    backend: str | None = None
+    stop_timeout: str | None = None
+    workers: int | None = None
+
+
+def default_file(environ: Mapping[str, str], uid: int) -> Path:
+    """Where the configuration file lies when none is named; it need not exist."""
+    return _config_home(environ, uid) / "resumed.toml"
+
+
+def load(file: Path | None, flags: Mapping[str, str | None], environ: Mapping[str, str], uid: int) -> Config:
+    """The configuration; FaultyInputError names the key and what is wrong with it.
+
+    A file that was named must be there; the default one may be absent.
+    """
+    path = file if file is not None else default_file(environ, uid)
+    written = _read(path, required=file is not None)
+    given = _File(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
+    chosen = evolve(written, **_set(given))
+    return _checked(chosen, _defaults(environ, uid), path)
+
+
+def _read(path: Path, *, required: bool) -> _File:
+    what = f"cannot read the configuration {path}"
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        if required:
+            raise FaultyInputError(what, ("there is no such file",)) from None
+        return _File()
+    except OSError as error:
+        raise FaultyInputError(what, (error.strerror or str(error),)) from None
+    try:
+        value = tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise FaultyInputError(what, (f"not TOML: {error}",)) from None
+    found = codec.from_plain(strict.check(value, what), _File, what)
+    # A relative path in a file means: beside the file.
+    places = {
+        name: str(path.parent / os.path.expanduser(value))
+        for name, value in _set(found).items()
+        if name in _PLACES
+    }
+    return evolve(found, **places)
+
+
+_PLACES = ("state", "socket", "workflows", "incoming")
+
+
+def _set(record: _File) -> dict[str, Any]:
+    return {each.name: value for each in fields(_File) if (value := getattr(record, each.name)) is not None}
+
+
+def _config_home(environ: Mapping[str, str], uid: int) -> Path:
+    if uid == ROOT:
+        return Path("/etc/resumed")
+    return Path(environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config") / "resumed"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or "/")
+
+
+def _defaults(environ: Mapping[str, str], uid: int) -> _File:
+    workers = max(4, 2 * (os.cpu_count() or 1))
+    if uid == ROOT:
+        state, run = Path("/var/lib/resumed"), Path("/run/resumed")
+    else:
+        state = Path(environ.get("XDG_STATE_HOME") or _home(environ) / ".local/state") / "resumed"
+        run = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}") / "resumed"
+    return _File(
+        state=str(state),
+        socket=environ.get("RESUMED_SOCKET") or str(run / "control"),
+        workflows=str(_config_home(environ, uid) / "workflows.d"),
+        backend=BACKENDS[0],
+        stop_timeout="20s",
+        workers=workers,
+    )
+
+
+def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
+    whole = _set(defaults) | _set(chosen)
+    what = f"cannot use the configuration ({path})"
+    problems = []
+    if whole["backend"] not in BACKENDS:
+        problems.append(f"expected one of {', '.join(BACKENDS)}, got {whole['backend']!r} @ $.backend")
+    seconds = 0.0
+    try:
+        seconds = durations.read(whole["stop_timeout"])
+    except ValueError as error:
+        problems.append(f"{error} @ $.stop_timeout")
+    if not 1 <= whole["workers"] <= 1000:
+        problems.append(f"expected 1 to 1000, got {whole['workers']} @ $.workers")
+    for name in _PLACES:
+        if "\0" in whole.get(name, "") or whole.get(name) == "":
+            problems.append(f"expected a path @ $.{name}")
+    if problems:
+        raise FaultyInputError(what, tuple(problems))
+    state = _absolute(whole["state"])
+    return Config(
+        state=state,
+        socket=_absolute(whole["socket"]),
+        workflows=_absolute(whole["workflows"]),
+        incoming=_absolute(whole["incoming"]) if "incoming" in whole else state / "incoming",
+        backend=whole["backend"],
+        stop_timeout=seconds,
+        workers=whole["workers"],
+    )
+
+
+def _absolute(text: str) -> Path:
+    return Path(os.path.abspath(text))

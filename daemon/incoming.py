@@ -1,0 +1,199 @@
+"""The watched folder at work: the folder is the truth, events are only hints to look at it sooner.
+
+It is scanned at start, at every event and every five seconds; what was claimed and not finished is taken up
+first. A file leaves `claimed/` only when its job, or its refusal, is durable; so a kill anywhere repeats at
+most the question, and the supervisor answers the same file of the same owner with the job that exists.
+"""
+
+import logging
+import os
+import pwd
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import watchfiles
+from anyio import to_thread
+from anyio.abc import TaskStatus
+from attrs import frozen
+
+from resumed.actors.clock import Clock
+from resumed.schemas.errors import FaultyInputError, GoneError, StoreError
+from resumed.schemas.job import Person
+from resumed.schemas.refusal import Refusal
+from resumed.store import intake
+from resumed.store.intake import Claimed
+from resumed.store.layout import Layout
+
+from .desk import Jobs
+
+SCAN_EVERY = 5.0
+YOUNG = 3_000_000_000
+"""Nanoseconds after its last change in which a file that cannot be read may still be being written."""
+SOON = 0.25
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+@frozen
+class PlacedLayout(Layout):
+    """A store whose watched folder lies elsewhere, on the same file system."""
+
+    watched: Path
+
+    @property
+    def incoming(self) -> Path:
+        """The watched folder."""
+        return self.watched
+
+
+class Incoming:
+    """Admits the files of one folder, one after the other."""
+
+    def __init__(self, layout: Layout, jobs: Jobs, clock: Clock) -> None:
+        self._layout = layout
+        self._jobs = jobs
+        self._clock = clock
+        self._bell = anyio.Event()
+        self._said: dict[str, str] = {}
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Scans until cancelled; `started()` once the watching has begun."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch)
+            task_status.started()
+            while True:
+                self._bell = anyio.Event()
+                waiting = await self._round()
+                with anyio.move_on_after(SOON if waiting else SCAN_EVERY):
+                    await self._bell.wait()
+
+    async def scan(self) -> bool:
+        """One look at both folders; true when a file is there that has to be looked at again soon."""
+        waiting = False
+        for name in await _disk(intake.claimed, self._layout):
+            waiting |= not await self._admit(name, intake.read)
+        for name in await _disk(intake.scan, self._layout.incoming):
+            found = await _disk(intake.look, self._layout, name)
+            if found is None:
+                continue
+            if not intake.settled(found, self._clock.now()):
+                waiting = True
+                continue
+            waiting |= not await self._admit(name, intake.claim)
+        return waiting
+
+    async def _round(self) -> bool:
+        try:
+            waiting = await self.scan()
+        except (StoreError, OSError) as error:
+            self._say_once("", f"The incoming folder could not be scanned: {error}")
+            return False
+        self._said.pop("", None)
+        return waiting
+
+    async def _admit(self, name: str, take: Callable[[Layout, str], Claimed]) -> bool:
+        """Takes one file through; False when it has to be tried again. No file's trouble is another's."""
+        try:
+            try:
+                file = await _disk(take, self._layout, name)
+                admitted = await self._offer(file)
+            except FaultyInputError as error:
+                if not await self._is_old(name):
+                    return False
+                await self._reject(name, "faulty", error.what, error.problems)
+                return True
+            if admitted:
+                await _disk(intake.finish, self._layout, file)
+            else:
+                return True
+        except (FileNotFoundError, FileExistsError):
+            return True  # gone again, or an earlier file of that name is still being admitted
+        except (StoreError, OSError, GoneError) as error:
+            self._say_once(name, f"The file {name!r} could not be admitted yet: {error}")
+            return True
+        self._said.pop(name, None)
+        return True
+
+    async def _offer(self, file: Claimed) -> bool:
+        """Hands a file to the supervisor; False when it was refused, and now lies in `rejected/`."""
+        requester = Person(uid=file.uid, name=await _disk(_name_of, file.uid), via="incoming")
+        told = await self._jobs.submit(file.raw, name=_shown(file.name), requester=requester, via="incoming")
+        if isinstance(told, Refusal):
+            await self._reject(file.name, told.code, told.reason, told.commands)
+            return False
+        verb = "was known already as" if told.repeated else "was admitted as"
+        log.info("The file %r %s job %s.", file.name, verb, told.row.id)
+        return True
+
+    async def _is_old(self, name: str) -> bool:
+        """Whether nothing has changed in a claimed file for so long that nobody is still writing it."""
+        found = await _disk(os.lstat, self._layout.claimed / name)
+        return abs(self._clock.now().wall * 1000 - found.st_mtime_ns) >= YOUNG
+
+    async def _reject(self, name: str, code: str, reason: str, problems: tuple[str, ...]) -> None:
+        said = {"code": code, "reason": reason, "problems": list(problems)}
+        place = await _disk(intake.reject, self._layout, name, said, self._clock.now())
+        log.warning("The file %r was refused and lies in %s: %s %s", name, place, reason, "; ".join(problems))
+
+    def _say_once(self, name: str, sentence: str) -> None:
+        if self._said.get(name) != sentence:
+            log.warning("%s", sentence)
+        self._said[name] = sentence
+
+    async def _watch(self) -> None:
+        """Rings the bell at every event; begins anew when the watching broke or the folder is another."""
+        while True:
+            stop = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stop_when_replaced, stop)
+                try:
+                    async for _ in watchfiles.awatch(
+                        self._layout.incoming,
+                        watch_filter=None,
+                        stop_event=stop,
+                        step=20,
+                        debounce=200,
+                        recursive=False,
+                    ):
+                        self._bell.set()
+                except Exception as error:  # noqa: BLE001  # a hint that fails must not end the daemon
+                    # A name that is not UTF-8 ends the watching, and so does a folder that is gone.
+                    log.debug("The watching of %s ended: %s", self._layout.incoming, error)
+                tasks.cancel_scope.cancel()
+            self._bell.set()
+            await anyio.sleep(1.0)
+
+    async def _stop_when_replaced(self, stop: anyio.Event) -> None:
+        begun = await _disk(_identity, self._layout.incoming)
+        while True:
+            await anyio.sleep(SCAN_EVERY)
+            if await _disk(_identity, self._layout.incoming) != begun:
+                break
+        stop.set()
+
+
+async def _disk(call: Callable[..., T], *arguments: object) -> T:
+    """A call of the disk in a thread; it is never abandoned half way."""
+    return await to_thread.run_sync(lambda: call(*arguments))
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        return intake.identity(folder)
+    except OSError:
+        return None
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _shown(name: str) -> str:
+    """The name as text that any record can hold."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,85 @@
+"""A job file's bytes with its relative paths made absolute, as `resumectl submit` sends them.
+
+Nothing is judged here: bytes that this reader does not understand go to the daemon as they are, whose strict
+door says what is wrong with them.
+"""
+
+import json
+import os
+import tomllib
+from typing import Any
+
+
+class _TwiceError(ValueError):
+    """A key is written twice: the daemon must see it."""
+
+
+def with_absolute_paths(raw: bytes, folder: str, workflows: dict[str, Any]) -> bytes:
+    """The bytes, or the same job as JSON when some path in it was relative to `folder`.
+
+    Paths are item sources, patterns and lists of items, and inputs that the workflow declares as paths.
+    """
+    job = _read(raw)
+    if not isinstance(job, dict):
+        return raw
+    before = json.dumps(job)
+    if "items" in job:
+        job["items"] = _items(job["items"], folder)
+    if isinstance(job.get("inputs"), dict):
+        for name in _path_inputs(job.get("workflow"), workflows) & job["inputs"].keys():
+            job["inputs"][name] = _absolute(job["inputs"][name], folder)
+    after = json.dumps(job)
+    return raw if before == after else after.encode()
+
+
+def _read(raw: bytes) -> Any:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        job = tomllib.loads(text)
+        json.dumps(job)
+    except (ValueError, TypeError, RecursionError):  # TypeError: dates, which JSON has no word for
+        return None
+    return job
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise _TwiceError
+    return dict(pairs)
+
+
+def _path_inputs(workflow: object, workflows: dict[str, Any]) -> set[str]:
+    row = workflows.get(str(workflow).partition("@")[0])
+    return {each["name"] for each in row["inputs"] if each["type"] == "path"} if row else set()
+
+
+def _items(items: Any, folder: str) -> Any:
+    if isinstance(items, list):
+        return [_item(each, folder) for each in items]
+    if isinstance(items, dict):
+        return {
+            name: _absolute(value, folder) if name in ("glob", "lines", "jsonl") else value
+            for name, value in items.items()
+        }
+    return items
+
+
+def _item(item: Any, folder: str) -> Any:
+    if isinstance(item, dict) and "source" in item:
+        return {**item, "source": _absolute(item["source"], folder)}
+    if isinstance(item, str) and not os.path.isabs(item) and os.path.exists(os.path.join(folder, item)):
+        return {"id": item, "source": _absolute(item, folder)}
+    return item
+
+
+def _absolute(value: Any, folder: str) -> Any:
+    if not isinstance(value, str) or not value or os.path.isabs(value):
+        return value
+    return os.path.normpath(os.path.join(folder, value))

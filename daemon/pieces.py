@@ -1,0 +1,102 @@
+"""Bytes that the daemon hands out piece by piece: logs and outputs, as `resumectl` prints them."""
+
+import base64
+import codecs
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from resumed.schemas import control
+
+from .client import CallError, Client
+from .render import clean
+
+if TYPE_CHECKING:
+    from .verbs import Screen
+
+LOOK_EVERY = 0.5
+FINAL = ("completed", "failed", "canceled", "expired")
+
+
+class _Log:
+    """One item's log: how far it was read."""
+
+    def __init__(self, job: str, item: str) -> None:
+        self.item = item
+        self._job = job
+        self._offset = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def read(self, client: Client) -> tuple[bytes, str, bool]:
+        """What is new, as bytes and as text, and whether a try of the item is still under way."""
+        answer = client.call("Log", job=self._job, item=self.item, offset=self._offset)
+        self._offset = answer["next"]
+        chunk = base64.b64decode(answer["content"])
+        return chunk, self._decoder.decode(chunk), not answer["ended"]
+
+
+def follow_logs(screen: "Screen", client: Client, job: str, item: str | None, follow: bool) -> int:
+    """Prints the logs of one item, or of all that were started, each under its name."""
+    known: dict[str, _Log] = {}
+    spoke = item
+    while True:
+        row, started = _started(client, job, item)
+        for name in started:
+            known.setdefault(name, _Log(job, name))
+        at_work = False
+        for log in known.values():
+            at_work |= log.item in started and _print_new(screen, client, log, spoke)
+            spoke = spoke if item else log.item
+        if not follow or (not at_work and (row["status"] in FINAL or item is not None)):
+            return control.EXIT_DONE
+        time.sleep(LOOK_EVERY)
+
+
+def _print_new(screen: "Screen", client: Client, log: _Log, spoke: str | None) -> bool:
+    """Prints all that is there now; true while a try of the item is under way."""
+    while True:
+        chunk, text, at_work = log.read(client)
+        if not chunk:
+            return at_work
+        if screen.as_json:
+            screen.show_json({"item": log.item, "text": text}, indent=None)
+            continue
+        if log.item != spoke:
+            print(f"== {clean(log.item)}", flush=True)
+            spoke = log.item
+        screen.bytes(chunk, text)
+
+
+def _started(client: Client, job: str, item: str | None) -> tuple[dict[str, Any], list[str]]:
+    view = client.call("Show", job=job)["job"]
+    names = [each["id"] for each in view["items"] if each["tries"] or each["id"] == item]
+    if item is None:
+        return view["row"], names
+    if item not in names:
+        reason = f"job {view['row']['id']} has no item {item}"
+        raise CallError(control.ERROR_NO_SUCH, {"kind": "item", "name": item, "reason": reason})
+    return view["row"], [item]
+
+
+def print_output(screen: "Screen", client: Client, job: str, item: str) -> int:
+    """Prints an item's accepted output, and checks it against its sha256."""
+    seen = hashlib.sha256()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    whole = bytearray()
+    offset, ended = 0, False
+    while not ended:
+        answer = client.call("Output", job=job, item=item, offset=offset)
+        chunk = base64.b64decode(answer["content"])
+        seen.update(chunk)
+        offset, ended = answer["next"], answer["ended"]
+        if screen.as_json:
+            whole += chunk
+        else:
+            screen.bytes(chunk, decoder.decode(chunk))
+    if seen.hexdigest() != answer["sha256"]:
+        reason = "the output changed while it was read: ask again"
+        raise CallError(control.ERROR_UNKNOWN_OUTCOME, {"reason": reason})
+    if screen.as_json:
+        parts = {"sha256": answer["sha256"], "size": answer["size"]}
+        screen.show_json({**parts, "base64": base64.b64encode(whole).decode()})
+    return control.EXIT_DONE
