@@ -243,14 +243,12 @@ def opens_for_writing(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func)
-    if name.split(".")[-1] not in ("open", "fdopen"):
+    if name.split(".")[-1] not in ("open", "fdopen") or "os.devnull" in map(ast.unparse, node.args):
         return False
     place = 1 if name in ("open", "io.open", "os.open", "os.fdopen") else 0
     asked = [*node.args[place:], *(k.value for k in node.keywords if k.arg in ("mode", "flags"))]
     modes = [a.value for a in asked if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     flags = {n.attr for a in asked for n in ast.walk(a) if isinstance(n, ast.Attribute)}
-    if "devnull" in flags:
-        return False
     return bool(flags & WRITING) or any(set(m) <= set("rwxabt+") and set(m) & set("wxa+") for m in modes)
 
 
