@@ -79,7 +79,7 @@ def _read(path: Path, *, required: bool) -> _File:
         raise FaultyInputError(what, (f"not TOML: {error}",)) from None
     found = codec.from_plain(strict.check(value, what), _File, what)
     # A relative path in a file means: beside the file.
-    places = {
+    places: dict[str, Any] = {
         name: str(path.parent / os.path.expanduser(value))
         for name, value in _set(found).items()
         if name in _PLACES
@@ -134,9 +134,8 @@ def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
         problems.append(f"{error} @ $.stop_timeout")
     if not 1 <= whole["workers"] <= 1000:
         problems.append(f"expected 1 to 1000, got {whole['workers']} @ $.workers")
-    for name in _PLACES:
-        if "\0" in whole.get(name, "") or whole.get(name) == "":
-            problems.append(f"expected a path @ $.{name}")
+    empty = [name for name in _PLACES if whole.get(name) == "" or "\0" in whole.get(name, "")]
+    problems += [f"expected a path @ $.{name}" for name in empty]
     if problems:
         raise FaultyInputError(what, tuple(problems))
     state = _absolute(whole["state"])

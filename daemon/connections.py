@@ -22,6 +22,7 @@ MOST_OF_OURS = 128
 MOST_OF_ANOTHER = 8
 MOST_OF_OTHERS = 64
 """Connections of one user with a role, of one without, of all without: 2 × 128 + 64 descriptors at most."""
+MANY = 32
 OVERLOAD_PAUSE = 0.1
 LOOK_EVERY = 5.0
 
@@ -72,7 +73,8 @@ class Doorman:
         if not self._overloaded:
             log.warning("The daemon could not accept a connection: %s.", error.strerror)
         self._overloaded = True
-        if silent := self._oldest_idle(self._held):
+        # Few connections are not what is short; of many, those that say nothing give way.
+        if len(self._held) > MANY and (silent := self._oldest_idle(self._held)):
             silent.scope.cancel()
         await anyio.sleep(OVERLOAD_PAUSE)
 

@@ -58,17 +58,23 @@ class Incoming:
         self._clock = clock
         self._bell = anyio.Event()
         self._said: dict[str, str] = {}
+        self._resting = False
+
+    def rest(self) -> None:
+        """Takes no more files; those that are claimed are taken up by the next daemon."""
+        self._resting = True
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Scans until cancelled; `started()` once the watching has begun."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch)
             task_status.started()
-            while True:
+            while not self._resting:
                 self._bell = anyio.Event()
                 waiting = await self._round()
                 with anyio.move_on_after(SOON if waiting else SCAN_EVERY):
                     await self._bell.wait()
+            tasks.cancel_scope.cancel()
 
     async def scan(self) -> bool:
         """One look at both folders; true when a file is there that has to be looked at again soon."""
@@ -76,6 +82,8 @@ class Incoming:
         for name in await _disk(intake.claimed, self._layout):
             waiting |= not await self._admit(name, intake.read)
         for name in await _disk(intake.scan, self._layout.incoming):
+            if self._resting:
+                return False
             found = await _disk(intake.look, self._layout, name)
             if found is None:
                 continue

@@ -1,0 +1,177 @@
+"""The shelf: workflow files as they are in force, read from `workflows.d`; changes no file.
+
+Each file stands for itself: a bad one is named in `problems` and the others go on. Whoever may write a
+workflow file may run commands as the daemon's user, so a file that others may write is refused.
+"""
+
+import logging
+import os
+import re
+import stat
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.actors.worker import programs as worker_programs
+from resumed.schemas import workflowfile
+from resumed.schemas.errors import AuthorError, FaultyInputError
+from resumed.schemas.workflow import Contract, Programs
+
+from .desk import InputRow, WorkflowRow
+
+SUFFIX = ".toml"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+MAX_BYTES = 1024 * 1024
+ROOT = 0
+
+log = logging.getLogger(__name__)
+
+
+@frozen(kw_only=True)
+class _Shelved:
+    """One file as it was read: the marks it had, and what it says or what is wrong with it."""
+
+    marks: tuple[int, ...]
+    programs: Programs | None = None
+    contract: Contract | None = None
+    problem: str = ""
+
+
+class WorkflowShelf:
+    """The workflows of one folder. Readers may come from any thread; `reload` replaces all at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: dict[str, _Shelved] = {}
+        self._problem = ""
+
+    def newest(self, name: str) -> Contract | None:
+        """The newest enabled version of a workflow, None when there is none."""
+        shelved = self._files.get(name)
+        if shelved is None or shelved.programs is None or not shelved.programs.enabled:
+            return None
+        return shelved.contract
+
+    def find(self, name: str, version: int) -> Contract | None:
+        """That very version, enabled or not; None when it does not lie here."""
+        shelved = self._files.get(name)
+        if shelved is None or shelved.contract is None or shelved.contract.version != version:
+            return None
+        return shelved.contract
+
+    def programs(self, name: str, version: int) -> Programs | None:
+        """What the file of that version declares beside its contract: inputs, and where items come from."""
+        shelved = self._files.get(name)
+        if shelved is None or shelved.programs is None or shelved.programs.version != version:
+            return None
+        return shelved.programs
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all workflows in force, sorted."""
+        return tuple(name for name in sorted(self._files) if self.newest(name) is not None)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why files on the shelf are not in force, one sentence each."""
+        found = (each.problem for _, each in sorted(self._files.items()))
+        return tuple(problem for problem in (self._problem, *found) if problem)
+
+    def rows(self) -> list[WorkflowRow]:
+        """The readable workflows, as people are shown them."""
+        return [_row(shelved.programs) for _, shelved in sorted(self._files.items()) if shelved.programs]
+
+    def reload(self) -> bool:
+        """Reads what changed since the last time; true when anything did."""
+        try:
+            _check_folder(self.folder)
+            names = sorted(name for name in os.listdir(self.folder) if name.endswith(SUFFIX))
+            problem = ""
+        except (OSError, FaultyInputError) as error:
+            names = []
+            problem = str(error) if isinstance(error, FaultyInputError) else _unreadable(self.folder, error)
+        files = {name.removesuffix(SUFFIX): self._look(name) for name in names if not name.startswith(".")}
+        changed = files != self._files or problem != self._problem
+        before = set(self.problems)
+        self._files, self._problem = files, problem
+        for said in self.problems:
+            if said not in before:
+                log.warning("A workflow was refused: %s", said)
+        return changed
+
+    def _look(self, name: str) -> _Shelved:
+        known = self._files.get(name.removesuffix(SUFFIX))
+        path = self.folder / name
+        try:
+            marks = _marks(os.stat(path))
+            if known is not None and known.marks == marks:
+                return known
+        except OSError as error:
+            return _Shelved(marks=(), problem=_unreadable(path, error))
+        return _read(path, marks)
+
+
+def _read(path: Path, marks: tuple[int, ...]) -> _Shelved:
+    name = path.name.removesuffix(SUFFIX)
+    what = f"cannot use the workflow {path}"
+    try:
+        if not NAME.match(name):
+            raise FaultyInputError(what, (f"expected a name like {NAME.pattern[:-2]}, got {name!r}",))
+        programs = workflowfile.read(_checked_bytes(path, what), name)
+        return _Shelved(marks=marks, programs=programs, contract=worker_programs.contract_of(programs))
+    except OSError as error:
+        return _Shelved(marks=marks, problem=_unreadable(path, error))
+    except (FaultyInputError, AuthorError) as error:
+        return _Shelved(marks=marks, problem=str(error))
+
+
+def _checked_bytes(path: Path, what: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise FaultyInputError(what, ("it is no regular file",))
+        _check_rights(found, what)
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise FaultyInputError(what, (f"it is longer than {MAX_BYTES} bytes",))
+    return raw
+
+
+def _check_folder(folder: Path) -> None:
+    what = f"cannot use the workflows in {folder}"
+    try:
+        found = os.stat(folder)
+    except FileNotFoundError:
+        raise FaultyInputError(what, ("there is no such folder",)) from None
+    _check_rights(found, what)
+
+
+def _check_rights(found: os.stat_result, what: str) -> None:
+    if found.st_uid not in (ROOT, os.geteuid()):
+        raise FaultyInputError(what, (f"it belongs to uid {found.st_uid}, expected root or our own",))
+    if found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise FaultyInputError(what, (f"others may write it (mode {mode:04o}): chmod go-w",))
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"cannot read {path}: {error.strerror or error}"
+
+
+def _row(programs: Programs) -> WorkflowRow:
+    return WorkflowRow(
+        name=programs.name,
+        version=programs.version,
+        enabled=programs.enabled,
+        description=programs.description,
+        steps=tuple(step.name for step in programs.steps),
+        inputs=tuple(
+            InputRow(name=each.name, type=each.type.value, required=each.default is None)
+            for each in programs.inputs
+        ),
+        items_from=programs.items_from,
+    )

@@ -1,0 +1,528 @@
+"""The socket's wire and its bounds: any bytes in any pieces get one clear answer."""
+
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from anyio import to_thread
+
+from resumed.daemon import connections, conversation, idl
+from resumed.daemon.answers import Answers
+from resumed.daemon.connections import Doorman
+from resumed.daemon.desk import Desk, WorkflowRow
+from resumed.daemon.peers import Peer
+from resumed.daemon.socket import Seat
+from resumed.daemon.varlink import Call, OversizeError, Splitter
+from resumed.schemas import control
+from resumed.schemas.errors import CommitError, FaultyInputError
+from resumed.schemas.events import Pause
+from resumed.schemas.job import Status
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Quarantined, Told
+
+pytestmark = pytest.mark.anyio
+STATUS = {"method": f"{control.INTERFACE}.Status"}
+
+
+def row(sequence: int = 1, status: Status = Status.RUNNING) -> JobRow:
+    return JobRow(
+        id="attic", status=status, workflow="x", version=1, title="", owner="anna", done=1, total=3,
+        failed=0, held=0, running=1, since=1, created=1, sequence=sequence,
+    )  # fmt: skip
+
+
+class FakeJobs:
+    """One job named attic, whose row moves when `move` is called; remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.row = row()
+        self.moved = anyio.Event()
+        self.watchers = 0
+
+    def move(self, status: Status) -> None:
+        self.row = row(self.row.sequence + 1, status)
+        self.moved.set()
+        self.moved = anyio.Event()
+
+    async def submit(self, raw: bytes, **how: Any) -> Told | Refusal:
+        self.asked.append(raw)
+        raise FaultyInputError("cannot admit a.json", ("expected int, got string @ $.items",))
+
+    async def tell(self, job: str, request: Any) -> Told | Refusal:
+        self.asked.append(request)
+        if isinstance(request, Pause) and request.reason == "disk":
+            raise CommitError("a sync failed")
+        if isinstance(request, Pause) and request.reason == "crash":
+            raise ZeroDivisionError
+        return Told(row=self.row, said="attic is paused")
+
+    def find(self, name: str) -> str | Refusal:
+        if "attic".startswith(name):
+            return "attic"
+        return Refusal(code="no_such_job", reason=f"there is no job {name}")
+
+    def rows(self) -> list[JobRow]:
+        return [self.row]
+
+    async def ended(self, limit: int = 100) -> list[JobRow]:
+        return []
+
+    async def view(self, job: str) -> JobView | None:
+        items = (ItemRow(id="a", state="done", at="", tries=1, failures=0),)
+        return JobView(row=self.row, requester="anna", objective="", items=items)
+
+    async def log_file(self, job: str, item: str) -> Path | None:
+        return None
+
+    async def output(self, job: str, item: str) -> bytes | None:
+        return b"x" * 600_000 if item == "a" else None
+
+    def quarantined(self) -> list[Quarantined]:
+        return []
+
+    def house(self) -> HouseView:
+        return HouseView(
+            release="1", store="/s", pid=1, backend="asyncio", uptime=1, containment="keeper", open=1,
+            running=1, held=0, quarantined=0, ended=0, workers=1, loading=0,
+        )  # fmt: skip
+
+    async def changed(self, job: str, sequence: int) -> JobRow | None:
+        self.watchers += 1
+        try:
+            while self.row.sequence <= sequence:
+                await self.moved.wait()
+        finally:
+            self.watchers -= 1
+        return self.row
+
+
+class FakeShelf:
+    problems: tuple[str, ...] = ()
+
+    def rows(self) -> list[WorkflowRow]:
+        return []
+
+
+class House:
+    """A listening socket over one fake job."""
+
+    def __init__(self, path: Path, jobs: FakeJobs, doorman: Doorman) -> None:
+        self.path = path
+        self.jobs = jobs
+        self.doorman = doorman
+
+    async def connect(self) -> anyio.abc.SocketStream:
+        return await anyio.connect_unix(self.path)
+
+    async def call(self, message: Any) -> dict[str, Any]:
+        async with await self.connect() as stream:
+            await say(stream, message)
+            return (await hear(stream))[0]
+
+
+@asynccontextmanager
+async def house(folder: Path) -> AsyncIterator[House]:
+    jobs = FakeJobs()
+    answers = Answers(Desk(jobs=jobs, shelf=FakeShelf()), os.geteuid(), "0.0.test")
+    seat = Seat(folder / "control")
+    doorman = Doorman(seat, lambda connection: conversation.hold(connection, answers), os.geteuid())
+    try:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(doorman.run)
+            with anyio.fail_after(30):
+                yield House(folder / "control", jobs, doorman)
+            tasks.cancel_scope.cancel()
+    finally:
+        seat.leave()
+
+
+async def say(stream: anyio.abc.ByteSendStream, message: Any) -> None:
+    raw = message if isinstance(message, bytes) else json.dumps(message).encode()
+    await stream.send(raw + b"\0")
+
+
+async def hear(stream: anyio.abc.ByteReceiveStream, count: int = 1) -> list[dict[str, Any]]:
+    """The next answers; fewer when the daemon hung up."""
+    held = b""
+    while held.count(b"\0") < count:
+        try:
+            held += await stream.receive()
+        except anyio.EndOfStream:
+            break
+    return [json.loads(part) for part in held.split(b"\0") if part]
+
+
+async def silent(stream: anyio.abc.ByteReceiveStream) -> bool:
+    """Whether the daemon hung up without a word."""
+    try:
+        await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return True
+    return False
+
+
+def test_interface_text_is_checked_in() -> None:
+    """The text beside the module is what the method table and its records say."""
+    checked_in = Path(idl.__file__).resolve().with_name("org.resumed.Control.varlink")
+
+    assert idl.interface_text() == checked_in.read_text()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_splitter_takes_any_pieces(size: int) -> None:
+    """Messages come out whole and in order, however their bytes arrive."""
+    raw = b"one\0two\0\0three\0rest"
+    splitter = Splitter(10)
+    found = []
+    for start in range(0, len(raw), size):
+        splitter.feed(raw[start : start + size])
+        while (message := splitter.take()) is not None:
+            found.append(message)
+
+    assert [b"one", b"two", b"", b"three"] == found
+    assert not splitter.empty
+
+
+def test_splitter_refuses_what_is_too_long() -> None:
+    """A message past the bound is refused whether or not its end has come."""
+    for raw in (b"x" * 11, b"x" * 11 + b"\0"):
+        splitter = Splitter(10)
+        splitter.feed(raw)
+
+        with pytest.raises(OversizeError):
+            splitter.take()
+
+
+async def test_answers_byte_by_byte(tmp_path: Path) -> None:
+    """A call that comes in single bytes is answered as one that comes whole."""
+    async with house(tmp_path) as there, await there.connect() as stream:
+        for byte in json.dumps(STATUS).encode() + b"\0":
+            await stream.send(bytes([byte]))
+        answers = await hear(stream)
+
+    assert "keeper" == answers[0]["parameters"]["house"]["containment"]
+
+
+async def test_answers_calls_sent_together_in_their_order(tmp_path: Path) -> None:
+    """Calls that arrive in one piece are answered one after the other."""
+    names = ["Status", "List", "Workflows"]
+    async with house(tmp_path) as there, await there.connect() as stream:
+        calls = [json.dumps({"method": f"{control.INTERFACE}.{name}"}).encode() for name in names]
+        await stream.send(b"\0".join(calls) + b"\0")
+        answers = await hear(stream, 3)
+
+    assert ["house", "jobs", "workflows"] == [next(iter(each["parameters"])) for each in answers]
+
+
+BAD_MESSAGES = {
+    "no JSON": b"hello",
+    "not UTF-8": b'{"method": "\xff"}',
+    "a list": b"[]",
+    "a key twice": b'{"method": "a.B", "method": "a.C"}',
+    "no method": b"{}",
+    "method is a number": b'{"method": 1}',
+    "more is a text": b'{"method": "org.resumed.Control.Status", "more": "true"}',
+    "unknown key": b'{"method": "org.resumed.Control.Status", "uid": 0}',
+    "NaN": b'{"method": "org.resumed.Control.Status", "parameters": {"x": NaN}}',
+    "a deep nest": b'{"method": "a.B", "parameters": {"x": ' + b"[" * 2000 + b"]" * 2000 + b"}}",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("case", BAD_MESSAGES)
+async def test_bad_message_is_answered_and_ends_the_connection(case: str, tmp_path: Path) -> None:
+    """What is no call gets one error answer by name, then the connection ends; the next one works."""
+    async with house(tmp_path) as there:
+        async with await there.connect() as stream:
+            await say(stream, BAD_MESSAGES[case])
+            answers = await hear(stream, 2)
+        after = await there.call(STATUS)
+
+    assert [control.ERROR_FAULTY] == [each["error"] for each in answers]
+    assert answers[0]["parameters"]["problems"]
+    assert "parameters" in after
+
+
+async def test_oversized_message_is_refused_before_it_is_whole(tmp_path: Path) -> None:
+    """A message past the bound is refused at the bound, not kept until its end."""
+    async with house(tmp_path) as there, await there.connect() as stream:
+        try:
+            for _ in range(control.MAX_MESSAGE // 65536 + 2):
+                await stream.send(b"x" * 65536)
+        except anyio.BrokenResourceError:
+            pass
+        with anyio.move_on_after(5):
+            try:
+                answers = await hear(stream)
+            except anyio.BrokenResourceError:  # our own unread bytes may have reset it
+                answers = []
+        after = await there.call(STATUS)
+
+    assert all(control.ERROR_FAULTY == each["error"] for each in answers)
+    assert "parameters" in after
+
+
+def control_call(name: str, **parameters: Any) -> dict[str, Any]:
+    return {"method": f"{control.INTERFACE}.{name}", "parameters": parameters}
+
+
+ERRORS = {
+    "unknown method": (control_call("Frobnicate"), "org.varlink.service.MethodNotFound"),
+    "unknown interface": ({"method": "org.example.Ping"}, "org.varlink.service.InterfaceNotFound"),
+    "no interface": ({"method": "Status"}, "org.varlink.service.InterfaceNotFound"),
+    "unknown service method": (
+        {"method": "org.varlink.service.Reboot"}, "org.varlink.service.MethodNotFound",
+    ),
+    "upgrade": ({**STATUS, "upgrade": True}, "org.varlink.service.InvalidParameter"),
+    "watch without more": (control_call("Watch", job="attic"), "org.varlink.service.ExpectedMore"),
+    "unknown job": (control_call("Show", job="cellar"), control.ERROR_NO_SUCH),
+    "unknown item": (control_call("Output", job="attic", item="z"), control.ERROR_NO_SUCH),
+    "bad file": (control_call("Submit", file="{}"), control.ERROR_FAULTY),
+    "failed sync": (control_call("Pause", job="attic", reason="disk"), control.ERROR_UNKNOWN_OUTCOME),
+    "a fault of ours": (control_call("Pause", job="attic", reason="crash"), control.ERROR_UNKNOWN_OUTCOME),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS)
+async def test_error_has_its_name(case: str, tmp_path: Path) -> None:
+    """Each way a call can fail has its own error name, and the connection goes on."""
+    message, name = ERRORS[case]
+    async with house(tmp_path) as there, await there.connect() as stream:
+        await say(stream, message)
+        await say(stream, STATUS)
+        answers = await hear(stream, 2)
+
+    assert [name, None] == [each.get("error") for each in answers]
+
+
+WRONG = {
+    "the text false": "false",
+    "the text no": "no",
+    "zero": 0,
+    "one": 1,
+    "an object": {},
+    "a denial": {"status": "denied"},
+    "a list": [],
+    "a number as text": "3",
+    "a fraction": 3.7,
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_wrong_type_is_never_coerced(case: str, tmp_path: Path) -> None:
+    """A yes that is not `true` is refused with the field named, and no job is told anything (C27)."""
+    async with house(tmp_path) as there:
+        answer = await there.call(control_call("Pause", job="attic", now=WRONG[case]))
+        asked = there.jobs.asked
+
+    assert control.ERROR_FAULTY == answer["error"]
+    assert "@ $.now" in answer["parameters"]["problems"][0]
+    assert [] == asked
+
+
+LISTS = {
+    "a text": "abc",
+    "a number": 3,
+    "an object": {"a": 1},
+    "a list of numbers": [1],
+    "null inside": [None],
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+async def test_wrong_list_is_never_coerced(case: str, tmp_path: Path) -> None:
+    """Items that are no list of texts are refused with the field named (C27)."""
+    async with house(tmp_path) as there:
+        answer = await there.call(control_call("Retry", job="attic", items=LISTS[case]))
+        asked = there.jobs.asked
+
+    assert control.ERROR_FAULTY == answer["error"]
+    assert "@ $.items" in answer["parameters"]["problems"][0]
+    assert [] == asked
+
+
+async def test_unknown_parameter_is_refused(tmp_path: Path) -> None:
+    """A parameter nobody knows is refused, not dropped."""
+    async with house(tmp_path) as there:
+        answer = await there.call(control_call("Pause", job="attic", nwo=True))
+
+    assert ("unknown key 'nwo' @ $",) == tuple(answer["parameters"]["problems"])
+
+
+async def test_requester_is_the_peer(tmp_path: Path) -> None:
+    """Who asked is the kernel's word about the peer."""
+    async with house(tmp_path) as there:
+        await there.call(control_call("Pause", job="att", reason="tea", now=None))
+        asked = there.jobs.asked
+
+    assert [(os.geteuid(), "socket", "tea", False)] == [
+        (each.by.uid, each.by.via, each.reason, each.now) for each in asked
+    ]
+
+
+async def test_watch_tells_each_change_until_the_end(tmp_path: Path) -> None:
+    """A watch answers now, at each change, and ends with the job."""
+    async with house(tmp_path) as there, await there.connect() as stream:
+        await say(stream, {**control_call("Watch", job="attic"), "more": True})
+        answers = await hear(stream)
+        there.jobs.move(Status.COMPLETED)
+        answers += await hear(stream)
+        await say(stream, STATUS)
+        answers += await hear(stream)
+
+    assert [True, None, None] == [each.get("continues") for each in answers]
+    assert "completed" == answers[1]["parameters"]["row"]["status"]
+
+
+async def test_watch_ends_with_its_watcher(tmp_path: Path) -> None:
+    """A watcher that hangs up leaves nothing behind that waits."""
+    async with house(tmp_path) as there:
+        async with await there.connect() as stream:
+            await say(stream, {**control_call("Watch", job="attic"), "more": True})
+            await hear(stream)
+            while not there.jobs.watchers:
+                await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(5):
+            while there.jobs.watchers:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_oneway_call_is_not_answered(tmp_path: Path) -> None:
+    """A call that wants no answer gets none, and the next one gets its own."""
+    async with house(tmp_path) as there, await there.connect() as stream:
+        await say(stream, {**control_call("Pause", job="attic"), "oneway": True})
+        await say(stream, STATUS)
+        answers = await hear(stream)
+        asked = there.jobs.asked
+
+    assert "house" in answers[0]["parameters"]
+    assert 1 == len(asked)
+
+
+async def test_output_comes_in_pieces(tmp_path: Path) -> None:
+    """A large output is handed out in pieces that fit a message."""
+    sizes, offset = [], 0
+    async with house(tmp_path) as there, await there.connect() as stream:
+        while True:
+            await say(stream, control_call("Output", job="attic", item="a", offset=offset))
+            answer = (await hear(stream))[0]["parameters"]
+            sizes.append(answer["next"] - offset)
+            offset = answer["next"]
+            if answer["ended"]:
+                break
+
+    assert 600_000 == sum(sizes)
+    assert 3 == len(sizes)
+
+
+async def test_silent_connection_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who connects and says nothing is shown out."""
+    monkeypatch.setattr(conversation, "FIRST_BYTE", 0.05)
+    async with house(tmp_path) as there, await there.connect() as stream:
+        assert await silent(stream)
+
+
+async def test_slow_message_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who begins a message and never ends it is shown out."""
+    monkeypatch.setattr(conversation, "WHOLE_MESSAGE", 0.05)
+    async with house(tmp_path) as there, await there.connect() as stream:
+        await stream.send(b'{"method"')
+        assert await silent(stream)
+
+
+async def test_peer_that_never_reads_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks and does not take the answer is shown out, and nothing of it piles up."""
+    monkeypatch.setattr(conversation, "SEND", 0.05)
+    asking = json.dumps(control_call("Output", job="attic", item="a")).encode() + b"\0"
+    async with house(tmp_path) as there, await there.connect() as stream:
+        with pytest.raises(anyio.BrokenResourceError):
+            await stream.send(asking * 10_000)
+
+
+async def test_flood_of_silent_peers_costs_only_itself(tmp_path: Path) -> None:
+    """Past the bound the oldest silent connection gives way, so that a caller is always served."""
+    async with house(tmp_path) as there:
+        flood = []
+        for _ in range(connections.MOST_OF_OURS + 40):
+            peer = socket.socket(socket.AF_UNIX)
+            await to_thread.run_sync(peer.connect, str(there.path))
+            flood.append(peer)
+        answer = await there.call(STATUS)
+        held = len(there.doorman._held)
+        for peer in flood:
+            peer.close()
+
+    assert "parameters" in answer
+    assert held <= connections.MOST_OF_OURS
+
+
+async def test_accept_survives_a_lack_of_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overload errors of accept() are waited out; the peer is served afterwards."""
+    import errno
+
+    async with house(tmp_path) as there:
+        accept = Seat.accept
+        failures = [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS]
+
+        async def failing(seat: Seat) -> Any:
+            if failures:
+                raise OSError(failures.pop(), "no descriptors")
+            return await accept(seat)
+
+        monkeypatch.setattr(Seat, "accept", failing)
+        monkeypatch.setattr(connections, "OVERLOAD_PAUSE", 0.001)
+        answers = [await there.call(STATUS) for _ in range(2)]
+
+    assert [] == failures
+    assert all("parameters" in each for each in answers)
+
+
+async def test_other_accept_errors_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of accept() that nobody has a rule for ends the daemon loudly."""
+
+    async def failing(seat: Seat) -> Any:
+        raise OSError(5, "input/output error")
+
+    monkeypatch.setattr(Seat, "accept", failing)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with house(tmp_path):
+            await anyio.sleep_forever()
+
+    assert caught.group_contains(OSError, depth=None)
+
+
+PEERS = {
+    "root": (0, True),
+    "the daemon's own user": (1000, True),
+    "another user": (1001, False),
+    "nobody": (65534, False),
+    "an unmapped user": (2**32 - 1, False),
+}
+
+
+@pytest.mark.parametrize("case", PEERS)
+async def test_role_is_asked_for_every_method(case: str) -> None:
+    """Root and the daemon's own user may do everything, others nothing; anybody may ask who we are."""
+    from resumed.daemon.methods import METHODS
+
+    uid, allowed = PEERS[case]
+    jobs = FakeJobs()
+    answers = Answers(Desk(jobs=jobs, shelf=FakeShelf()), 1000, "1")
+    peer = Peer(pid=1, uid=uid, gid=uid, groups=(0, 4, 27), name="x")
+    for name in METHODS:
+        call = Call(method=f"{control.INTERFACE}.{name}", parameters={"nonsense": 1}, more=True)
+        said = [json.loads(each[:-1]).get("error") async for each in answers.to(call, peer)]
+
+        assert [control.ERROR_FAULTY if allowed else control.ERROR_NOT_PERMITTED] == said
+    info = [each async for each in answers.to(Call(method="org.varlink.service.GetInfo"), peer)]
+
+    assert [] == jobs.asked
+    assert "org.resumed.Control" in json.loads(info[0][:-1])["parameters"]["interfaces"]
