@@ -4,20 +4,15 @@ import os
 import resource
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from resumed.schemas import control
 from resumed.schemas.errors import BusyError, ResumedError
+from resumed.schemas.release import VERSION
 
 MOST_DESCRIPTORS = 65_536
 """Each open job has a log at hand and each worker a socket; the usual soft limit is 1,024."""
-
-
-def release() -> str:
-    """The version that is installed."""
-    return metadata.version("resumed")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -53,7 +48,7 @@ def _commands() -> Any:
     import click
 
     @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-    @click.version_option(release(), prog_name="resumed")
+    @click.version_option(VERSION, prog_name="resumed")
     def top() -> None:
         """A daemon for long jobs on one Linux host."""
 
@@ -89,7 +84,7 @@ def _serve(config_file: str | None, flags: Mapping[str, str | None]) -> None:
         from . import serve  # only now: a bad configuration needs no loop to be refused
 
         _raise_limit()
-        serve.run(chosen, release())
+        serve.run(chosen, VERSION)
     except BusyError as error:
         raise _LeaveError(control.EXIT_TEMPORARY, logs.escape(str(error))) from None
     except ResumedError as error:

@@ -13,9 +13,11 @@ from pathlib import Path
 from attrs import frozen
 
 from resumed.actors.worker import programs as worker_programs
-from resumed.schemas import workflowfile
+from resumed.schemas import inputs, strict, workflowfile
 from resumed.schemas.errors import AuthorError, FaultyInputError
-from resumed.schemas.workflow import Contract, Programs
+from resumed.schemas.jobfile import JobFile
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.workflow import Contract, Input, InputType, Programs
 
 from .desk import InputRow, WorkflowRow
 
@@ -65,6 +67,39 @@ class WorkflowShelf:
         if shelved is None or shelved.programs is None or shelved.programs.version != version:
             return None
         return shelved.programs
+
+    def pick(self, name: str, version: int | None) -> Contract | Refusal:
+        """The workflow a job file names: that version, or the newest enabled one."""
+        found = self.newest(name) if version is None else self.find(name, version)
+        if found is not None:
+            return found
+        wanted = name if version is None else f"{name}@{version}"
+        shelved = self._files.get(name)
+        why = "no such workflow is in force"
+        if shelved is not None:
+            why = shelved.problem or "it is not enabled"
+            if shelved.programs is not None and version not in (None, shelved.programs.version):
+                why = f"only version {shelved.programs.version} lies in {self.folder}"
+        return Refusal(
+            code="no_workflow",
+            reason=f"cannot admit a job of {wanted}: {why}",
+            commands=("resumectl workflows",),
+        )
+
+    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
+        """The job's inputs with defaults, as JSON text; FaultyInputError begun by `what` otherwise.
+
+        A path must lie under the workflow's roots also where its links lead.
+        """
+        programs = self.programs(contract.workflow, contract.version)
+        if programs is None:
+            raise FaultyInputError(what, (f"the workflow {contract.workflow} was taken away meanwhile",))
+        accepted = inputs.check_inputs(programs.inputs, job.inputs, what)
+        _check_places(programs.inputs, accepted, what)
+        for number, item in enumerate(job.items or ()):
+            path = f"$.items[{number}].inputs"
+            inputs.check_item_inputs(programs.inputs, item.inputs, what, path)
+        return accepted
 
     def names(self) -> tuple[str, ...]:
         """The names of all workflows in force, sorted."""
@@ -152,6 +187,21 @@ def _check_rights(found: os.stat_result, what: str) -> None:
     if found.st_mode & 0o022:
         mode = stat.S_IMODE(found.st_mode)
         raise FaultyInputError(what, (f"others may write it (mode {mode:04o}): chmod go-w",))
+
+
+def _check_places(declared: tuple[Input, ...], accepted: str, what: str) -> None:
+    given = strict.parse(accepted.encode(), what)
+    problems = []
+    for each in declared:
+        if each.type is InputType.PATH and each.roots and each.name in given:
+            real = os.path.realpath(given[each.name])
+            roots = [os.path.realpath(root) for root in each.roots]
+            if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
+                problems.append(
+                    f"it leads to {real}, outside of {' and '.join(roots)} @ $.inputs.{each.name}"
+                )
+    if problems:
+        raise FaultyInputError(what, tuple(problems))
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:
