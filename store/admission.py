@@ -10,6 +10,7 @@ from resumed.schemas import codec, line_io
 from resumed.schemas.snapshot import Admission, Line, Seal
 
 from . import durable, files
+from . import layout as layouts
 from .layout import Layout, taken
 
 FIRST_LOG = files.LogName(1, 0)
@@ -47,15 +48,23 @@ def admit(layout: Layout, admission: Admission, first: Line) -> None:
 
 
 def clean(layout: Layout) -> tuple[str, ...]:
-    """Remove the temp folders that a crash left among the jobs; returns their names."""
-    removed: list[str] = []
-    for shard in durable.names(layout.jobs):
-        if not files.is_folder(layout.jobs / shard):
-            continue
-        for name in durable.names(layout.jobs / shard):
-            if durable.is_temporary(name):
-                _remove(layout.jobs / shard / name)
-                removed.append(f"{shard}/{name}")
+    """Remove what a crash left half made outside the jobs' own folders; returns the paths below the root.
+
+    Left-overs inside a job's folder go when the job is opened for writing.
+    """
+    removed = list(layouts.clean(layout))
+    with durable.reading(layout.jobs):
+        shards = [layout.jobs / name for name in durable.names(layout.jobs)]
+        found = [
+            shard / name
+            for shard in shards
+            if files.is_folder(shard)
+            for name in durable.names(shard)
+            if durable.is_temporary(name)
+        ]
+    for temp in found:
+        _remove(temp)
+        removed.append(str(temp.relative_to(layout.root)))
     return tuple(removed)
 
 

@@ -68,5 +68,5 @@ def forget(layout: Layout, name: str) -> None:
         with durable.writing("forget the worker", target):
             if durable.exists(target):
                 durable.unlink(target)
-    with durable.writing("forget the worker in", layout.workers):
-        durable.sync_folder(layout.workers)
+                # One by one: a power cut may keep the later of two unsynced changes and lose the first.
+                durable.sync_folder(layout.workers)

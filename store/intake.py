@@ -130,17 +130,11 @@ def reject(layout: Layout, name: str, reason: Mapping[str, Any], at: Instant) ->
     """Move a claimed file to `rejected/` with its reason beside it; no name there is ever replaced.
 
     Returns where it lies. The reason is durable first: a crash in between leaves the file in `claimed/`, and
-    the next rejection finds its own reason by the file's identity.
+    the next rejection finds its own reason by the file's digest.
     """
     source = layout.claimed / name
     with durable.writing("reject", source):
-        found = durable.status(source)
-        record = {
-            "name": _spell(name),
-            "at": codec.to_plain(at),
-            "file": {"device": found.st_dev, "inode": found.st_ino, "size": found.st_size},
-            **reason,
-        }
+        record = {"name": _spell(name), "at": codec.to_plain(at), "file": _identify(source), **reason}
         for target in _places(layout.rejected, name):
             if durable.exists(target) or not _own_reason(target, record):
                 continue
@@ -149,6 +143,19 @@ def reject(layout: Layout, name: str, reason: Mapping[str, Any], at: Instant) ->
             durable.sync_folder(layout.claimed)
             return target
     raise AssertionError("names never run out")
+
+
+def _identify(path: Path) -> dict[str, Any]:
+    """What tells this file from another of its name: its size and digest, or where it lies if it has none."""
+    found = durable.status(path)
+    if not stat.S_ISREG(found.st_mode):
+        return {"device": found.st_dev, "inode": found.st_ino}
+    fd = durable.open_read(path)
+    try:
+        raw = durable.read_open(fd, jobfile.MAX_BYTES + 1)
+    finally:
+        durable.close(fd)
+    return {"size": found.st_size, "sha256": codec.digest(raw)}
 
 
 def _own_reason(target: Path, record: Mapping[str, Any]) -> bool:

@@ -54,6 +54,7 @@ def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
         except OSError:
             journal.close()
             raise
+    _sweep(folder)
     return journal
 
 
@@ -269,6 +270,17 @@ def _allocate(allocated: int, needed: int) -> int:
     while allocated < needed:
         allocated += min(max(allocated, FILL), MOST_FILL)
     return allocated
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a crash left half made. Safe now: the one owner of this folder has only just begun."""
+    for place in (folder, folder / files.ARTIFACTS):
+        try:
+            for name in durable.names(place):
+                if durable.is_temporary(name):
+                    durable.discard(place / name)
+        except OSError:
+            pass  # no artifacts yet, or it cannot be listed: left-overs disturb nobody
 
 
 def _cut(log: _Open, end: int) -> None:

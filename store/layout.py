@@ -15,7 +15,7 @@ from . import durable, names
 
 FORMAT = 1
 """The level of the folder layout that this release writes."""
-_FOLDERS = (
+FOLDERS = (
     "jobs",
     "archive",
     "quarantine",
@@ -26,6 +26,8 @@ _FOLDERS = (
     "workers",
     "scratch",
 )
+FLAT = ("quarantine", "rejected", "names", "workers")
+"""The folders, beside the root, in which files of ours are published."""
 
 
 @frozen(kw_only=True)
@@ -116,17 +118,25 @@ def create(root: Path, store_id: str, now: Instant) -> Layout:
     found = read(layout)
     if found is None:
         _refuse_orphans(layout)
-        _make_root(root)
-    # Also for a store that is there: a folder that somebody removed by hand must not stop the daemon.
-    for name in _FOLDERS:
-        if not durable.exists(root / name):
-            durable.make_folder(root / name)
-    durable.sync_folder(root)
-    if found is None:
-        record = StoreRecord(format=FORMAT, id=store_id, created=now)
-        # A crash before this line leaves empty folders only; the next start goes on from them.
-        durable.write_new(layout.store_file, codec.encode_pretty(record))
+    with durable.writing("make the store", root):
+        _make_folders(root)
+        if found is None:
+            record = StoreRecord(format=FORMAT, id=store_id, created=now)
+            # A crash before this line leaves empty folders only; the next start goes on from them.
+            durable.write_new(layout.store_file, codec.encode_pretty(record))
     return layout
+
+
+def clean(layout: Layout) -> tuple[str, ...]:
+    """Remove the temp files that a crash left in the flat folders; returns their paths below the root."""
+    removed: list[str] = []
+    for folder in (layout.root, *(layout.root / name for name in FLAT)):
+        with durable.reading(folder):
+            found = [name for name in durable.names(folder) if durable.is_temporary(name)]
+        for name in found:
+            durable.discard(folder / name)
+            removed.append(str((folder / name).relative_to(layout.root)))
+    return tuple(removed)
 
 
 def read(layout: Layout) -> StoreRecord | None:
@@ -165,10 +175,14 @@ def _refuse_orphans(layout: Layout) -> None:
         )
 
 
-def _make_root(root: Path) -> None:
+def _make_folders(root: Path) -> None:
     missing: list[Path] = []
-    while not durable.exists(root):
-        missing.append(root)
-        root = root.parent
+    while not durable.exists(root if not missing else missing[-1].parent):
+        missing.append(root if not missing else missing[-1].parent)
     for folder in reversed(missing):
         durable.ensure_folder(folder)
+    # Also in a store that is there: a folder that somebody removed by hand must not stop the daemon.
+    for name in FOLDERS:
+        if not durable.exists(root / name):
+            durable.make_folder(root / name)
+    durable.sync_folder(root)

@@ -28,7 +28,8 @@ class Lock:
 
 def hold(layout: Layout, identity: Mapping[str, Any]) -> Lock:
     """Take the lock and write who holds it (`boot`, `pid`, `start`); BusyError names the holder's pid."""
-    fd = durable.open_lock(layout.lock_file)
+    with durable.writing("open", layout.lock_file):
+        fd = durable.open_lock(layout.lock_file)
     try:
         if not durable.lock(fd):
             raise BusyError(f"cannot open the store {layout.root}: {_spell(holder(layout))} holds its lock")

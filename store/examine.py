@@ -1,0 +1,165 @@
+"""Every file of one job's folder, verified: what recovery needs and what it does not; reads only.
+
+A finding says whose it is and how bad: `fatal` is what sets the job aside, the rest is reported, no more.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.schemas import codec, line_io
+from resumed.schemas.errors import DamagedError, FaultyInputError, NewerSchemaError, UnreadableError
+from resumed.schemas.job import Artifact
+from resumed.schemas.snapshot import Snapshot
+
+from . import artifacts, durable, files, log, recovery
+
+
+@frozen(kw_only=True)
+class Finding:
+    """One thing that is wrong or odd; `code` is a slug: damaged, newer, unreadable, missing, torn, ..."""
+
+    path: str
+    job: str
+    code: str
+    detail: str
+    fatal: bool = False
+
+
+CODES = {DamagedError: "damaged", NewerSchemaError: "newer", UnreadableError: "unreadable"}
+
+
+def code_of(error: Exception) -> str:
+    """The slug for an error that the store raises about stored bytes."""
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), "damaged")
+
+
+def job(folder: Path, apply: recovery.Apply) -> Iterator[Finding]:
+    """All findings about one job's folder."""
+    found: recovery.Recovered | None = None
+    try:
+        found = recovery.load(folder, apply)
+    except (DamagedError, UnreadableError, FaultyInputError) as error:
+        yield _finding(folder, folder, code_of(error), str(error), fatal=True)
+    try:
+        listing = files.listing(folder)
+        digest = codec.digest(durable.read_all(folder / files.JOB)) if listing.has_job else ""
+    except OSError as error:
+        yield _finding(folder, folder, "unreadable", f"cannot be read: {error.strerror}", fatal=True)
+        return
+    if found is not None:
+        yield from _load_findings(folder, found)
+    for name in listing.checkpoints:
+        yield from _checkpoint(folder, name, digest)
+    yield from _logs(folder, listing, digest)
+    yield from _artifacts(folder, found.snapshot if found else None)
+    yield from (
+        _finding(folder, folder / n, "temporary", "a left-over of a crash") for n in listing.temporary
+    )
+    yield from (_finding(folder, folder / n, "stray", "no file of ours") for n in listing.stray)
+
+
+def _finding(folder: Path, path: Path, code: str, detail: str, *, fatal: bool = False) -> Finding:
+    return Finding(path=str(path), job=folder.name, code=code, detail=detail, fatal=fatal)
+
+
+def _load_findings(folder: Path, found: recovery.Recovered) -> Iterator[Finding]:
+    if found.admission.id != folder.name:
+        yield _finding(folder, folder, "misplaced", f"it holds the job {found.admission.id}", fatal=True)
+    for torn in found.torn:
+        detail = f"line {torn.sequence} was torn at byte {torn.offset} and is not cleared"
+        yield _finding(folder, folder / torn.log, "torn", detail)
+
+
+def _checkpoint(folder: Path, name: files.CheckpointName, job_digest: str) -> Iterator[Finding]:
+    path = folder / str(name)
+    try:
+        if recovery.read_checkpoint(folder, name, job_digest) is None:
+            yield _finding(folder, path, "damaged", "its bytes fail the digest in its name")
+    except (DamagedError, UnreadableError, FaultyInputError) as error:
+        yield _finding(folder, path, code_of(error), str(error))
+
+
+@frozen
+class _End:
+    """Where a log stopped: its last line, for the seal of the log after it."""
+
+    sequence: int
+    digest: str
+
+
+def _logs(folder: Path, listing: files.Listing, job_digest: str) -> Iterator[Finding]:
+    """All logs, superseded and historic ones too; neighbours must fit where both are there."""
+    newest = listing.newest_logs()
+    firsts = list(newest)
+    digests: dict[int, str] = {0: job_digest}
+    for name in listing.logs:
+        later = [first for first in firsts if first > name.first]
+        try:
+            yield from _log(folder, name, later[0] - 1 if later else None, digests, name in newest.values())
+        except (DamagedError, UnreadableError, FaultyInputError) as error:
+            yield _finding(folder, folder / str(name), code_of(error), str(error))
+
+
+def _log(
+    folder: Path, name: files.LogName, last: int | None, digests: dict[int, str], counted: bool
+) -> Iterator[Finding]:
+    path, what = folder / str(name), f"{folder.name}: {name}"
+    with durable.reading(path):
+        raw = durable.read_all(path)
+    seal, end = log.read_seal(raw, what)
+    sequence, digest = seal.seal, seal.digest
+    if digests.get(sequence, digest) != digest or sequence != name.first - 1 or seal.job != digests[0]:
+        yield _finding(folder, path, "damaged", "its seal does not continue the log before it")
+    for line in log.lines(raw, end):
+        if last is not None and sequence == last:
+            break
+        found = line_io.read_line(line.payload, seal.state_schema, what)
+        if found.sequence != sequence + 1 or found.previous != digest:
+            yield _finding(
+                folder, path, "damaged", f"line {found.sequence} does not continue line {sequence}"
+            )
+            return
+        sequence, digest, end = found.sequence, line.digest, line.end
+        if counted:
+            digests[sequence] = digest
+    if counted and last is not None and sequence != last:
+        yield _finding(folder, path, "damaged", f"it breaks off after line {sequence}, expected {last}")
+    if last is None and counted and not log.is_clean(raw, end):
+        yield _finding(folder, path, "torn", f"the bytes from {end} on do not verify")
+
+
+def _artifacts(folder: Path, snapshot: Snapshot | None) -> Iterator[Finding]:
+    place = folder / files.ARTIFACTS
+    try:
+        kept = durable.names(place) if durable.exists(place) else []
+    except OSError as error:
+        yield _finding(folder, place, "unreadable", f"cannot be listed: {error.strerror}")
+        return
+    for name in kept:
+        yield from _artifact(folder, place / name)
+    for one in named_artifacts(snapshot) if snapshot else ():
+        if one.sha256 not in kept:
+            detail = f"artifact {one.name}@{one.revision} is named by the job and not there"
+            yield _finding(folder, place / one.sha256, "missing", detail)
+
+
+def _artifact(folder: Path, path: Path) -> Iterator[Finding]:
+    if durable.is_temporary(path.name):
+        yield _finding(folder, path, "temporary", "a left-over of a crash")
+        return
+    try:
+        artifacts.read(folder, path.name)
+    except ValueError:
+        yield _finding(folder, path, "stray", "its name is no digest")
+    except (DamagedError, UnreadableError) as error:
+        yield _finding(folder, path, code_of(error), str(error))
+
+
+def named_artifacts(snapshot: Snapshot) -> Iterator[Artifact]:
+    """The artifacts of a snapshot whose bytes are files."""
+    for item in (*snapshot.items, snapshot.position):
+        found = item.output
+        if found is not None and found.text is None and found.base64 is None:
+            yield found

@@ -1,0 +1,180 @@
+"""The whole store, verified: what is wrong, and whose it is; it changes nothing and needs no lock.
+
+Beside a running daemon a finding can be a file on its way; what counts is what stays.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.schemas import codec
+from resumed.schemas.errors import FaultyInputError, StoreError
+
+from . import durable, examine, files, identities, intake, layout, quarantine
+from .examine import Finding
+from .recovery import Apply
+
+_NAME = re.compile(r"[0-9a-f]{64}\Z")
+_KNOWN = frozenset({"lock", "store.json", *layout.FOLDERS})
+
+
+@frozen(kw_only=True)
+class Report:
+    """What was looked at and what was found, in the order of the folders."""
+
+    root: str
+    jobs: int
+    archived: int
+    set_aside: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """True when nothing was found."""
+        return not self.findings
+
+
+def check(root: Path, apply: Apply) -> Report:
+    """Verify every stored file of a store; `apply` is the law's, as for recovery."""
+    place = layout.Layout(root)
+    counts = {"jobs": 0, "archive": 0}
+    findings = [*_root(place)]
+    for name in counts:
+        for folder in _folders(root / name, findings):
+            counts[name] += 1
+            findings += _placed(folder)
+            findings += examine.job(folder, apply)
+    aside, found = _quarantine(place)
+    findings += [*found, *_claimed(place), *_rejected(place), *_names(place), *_workers(place)]
+    return Report(
+        root=str(root),
+        jobs=counts["jobs"],
+        archived=counts["archive"],
+        set_aside=aside,
+        findings=tuple(findings),
+    )
+
+
+def _of_store(path: Path, code: str, detail: str, *, fatal: bool = False) -> Finding:
+    return Finding(path=str(path), job="", code=code, detail=detail, fatal=fatal)
+
+
+def _list(path: Path, findings: list[Finding]) -> list[str]:
+    try:
+        return durable.names(path)
+    except OSError as error:
+        findings.append(_of_store(path, "unreadable", f"cannot be listed: {error.strerror}"))
+        return []
+
+
+def _root(place: layout.Layout) -> Iterator[Finding]:
+    try:
+        if layout.read(place) is None:
+            yield _of_store(place.store_file, "missing", "there is no store.json", fatal=True)
+    except (StoreError, FaultyInputError) as error:
+        yield _of_store(place.store_file, examine.code_of(error), str(error), fatal=True)
+    found: list[Finding] = []
+    for name in _list(place.root, found):
+        if durable.is_temporary(name):
+            yield _of_store(place.root / name, "temporary", "a left-over of a crash")
+        elif name not in _KNOWN:
+            yield _of_store(place.root / name, "stray", "no file of ours")
+    yield from found
+
+
+def _folders(parent: Path, findings: list[Finding]) -> Iterator[Path]:
+    for shard in _list(parent, findings):
+        if not files.is_folder(parent / shard):
+            findings.append(_of_store(parent / shard, "stray", "no folder of ours"))
+            continue
+        for name in _list(parent / shard, findings):
+            path = parent / shard / name
+            if durable.is_temporary(name):
+                findings.append(_of_store(path, "temporary", "an admission that a crash cut short"))
+            elif files.is_folder(path):
+                yield path
+            else:
+                findings.append(_of_store(path, "stray", "no job's folder"))
+
+
+def _placed(folder: Path) -> Iterator[Finding]:
+    expected = codec.shard(folder.name)
+    if folder.parent.name != expected:
+        yield Finding(
+            path=str(folder),
+            job=folder.name,
+            code="misplaced",
+            detail=f"it lies in {folder.parent.name}, expected {expected}",
+            fatal=True,
+        )
+
+
+def _quarantine(place: layout.Layout) -> tuple[int, list[Finding]]:
+    findings: list[Finding] = []
+    names = _list(place.quarantine, findings)
+    folders = {name for name in names if files.is_folder(place.quarantine / name)}
+    for name in sorted(folders):
+        path = quarantine.reason_path(place, name)
+        try:
+            quarantine.read_reason(path)
+        except (StoreError, FaultyInputError) as error:
+            findings.append(Finding(path=str(path), job=name, code="missing", detail=str(error)))
+    findings += _beside(place.quarantine, [n for n in names if n not in folders], folders)
+    return len(folders), findings
+
+
+def _beside(folder: Path, names: list[str], owners: set[str]) -> Iterator[Finding]:
+    """Files that must belong to something beside them: reasons, and left-overs that belong to nothing."""
+    for name in names:
+        owner = name.removesuffix(quarantine.REASON)
+        if durable.is_temporary(name):
+            yield _of_store(folder / name, "temporary", "a left-over of a crash")
+        elif owner == name:
+            yield _of_store(folder / name, "stray", "no file of ours")
+        elif owner not in owners:
+            yield _of_store(folder / name, "unfinished", f"a reason for {owner}, which is not here")
+
+
+def _claimed(place: layout.Layout) -> Iterator[Finding]:
+    found: list[Finding] = []
+    for name in _list(place.claimed, found):
+        yield _of_store(place.claimed / name, "unfinished", "claimed, and neither admitted nor rejected yet")
+    yield from found
+
+
+def _rejected(place: layout.Layout) -> Iterator[Finding]:
+    found: list[Finding] = []
+    names = _list(place.rejected, found)
+    reasons = [name for name in names if name.endswith(intake.REASON)]
+    refused = {name for name in names if name not in reasons and not durable.is_temporary(name)}
+    for name in sorted(refused):
+        if f"{name}{intake.REASON}" not in reasons:
+            yield _of_store(
+                place.rejected / name, "missing", "it was refused, and no reason stands beside it"
+            )
+    temporary = [name for name in names if durable.is_temporary(name)]
+    yield from _beside(place.rejected, [*reasons, *temporary], refused)
+    yield from found
+
+
+def _names(place: layout.Layout) -> Iterator[Finding]:
+    found: list[Finding] = []
+    for name in _list(place.names, found):
+        if durable.is_temporary(name):
+            yield _of_store(place.names / name, "temporary", "a left-over of a crash")
+        elif not _NAME.match(name):
+            yield _of_store(place.names / name, "stray", "no name of ours")
+    yield from found
+
+
+def _workers(place: layout.Layout) -> Iterator[Finding]:
+    found: list[Finding] = []
+    for name in _list(place.workers, found):
+        known = name.endswith((identities.IDENTITY, identities.GONE))
+        if durable.is_temporary(name):
+            yield _of_store(place.workers / name, "temporary", "a left-over of a crash")
+        elif not known:
+            yield _of_store(place.workers / name, "stray", "no file of ours")
+    yield from found
