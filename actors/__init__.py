@@ -1,1 +1,1 @@
-"""The living jobs: one loop per job, their supervisor, and the worker processes; state belongs to the store."""
+"""The living jobs: one loop per job, their supervisor, the worker processes; state belongs to the store."""

@@ -7,7 +7,7 @@ meaning needs a new field or a new schema level.
 import hashlib
 import types
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -80,10 +80,11 @@ def _optional(kind: Any) -> bool:
 
 def _make() -> Converter:
     made = Converter(forbid_extra_keys=True, omit_if_default=True)
-    made.register_structure_hook(int, _int)
-    made.register_structure_hook(str, _exact(str, "string"))
-    made.register_structure_hook(bool, _exact(bool, "bool"))
-    made.register_structure_hook(float, _number)
+    # By identity: hooks by class would also take every subclass, so an enum would load as any text.
+    made.register_structure_hook_func(lambda kind: kind is int, _int)
+    made.register_structure_hook_func(lambda kind: kind is str, _exact(str, "string"))
+    made.register_structure_hook_func(lambda kind: kind is bool, _exact(bool, "bool"))
+    made.register_structure_hook_func(lambda kind: kind is float, _number)
 
     def optional(kind: Any) -> Callable[[Any, Any], Any]:
         inner = next(arm for arm in get_args(kind) if arm is not types.NoneType)
@@ -91,22 +92,17 @@ def _make() -> Converter:
 
     made.register_structure_hook_factory(_optional, optional)
 
-    def enumerated(kind: Any) -> Callable[[Any, Any], Any]:
-        words = {member.value: member for member in kind}
+    def enumerated(value: Any, kind: Any) -> Any:
+        if type(value) is not str:
+            raise _wrong("string", value)
+        try:
+            return kind(value)
+        except ValueError:
+            words = ", ".join(member.value for member in kind)
+            raise _WrongTypeError(f"expected one of {words}, got {value!r}") from None
 
-        def structure(value: Any, _: Any) -> Any:
-            if type(value) is not str:
-                raise _wrong("string", value)
-            if value not in words:
-                raise _WrongTypeError(f"expected one of {', '.join(words)}, got {value!r}")
-            return words[value]
-
-        return structure
-
-    def is_enum(kind: Any) -> bool:
-        return isinstance(kind, type) and issubclass(kind, Enum)
-
-    made.register_structure_hook_factory(is_enum, enumerated)
+    # By class, since cattrs takes any subclass of str for a plain text otherwise.
+    made.register_structure_hook(StrEnum, enumerated)
 
     def is_tuple(kind: Any) -> bool:
         return get_origin(kind) is tuple

@@ -1,0 +1,108 @@
+"""The way to the disk: calls of the store run on a few long-lived threads, several jobs' syncs at once.
+
+A call that was handed over always runs to its end and is always waited for; cancellation never splits one.
+Threads tell the loop through one eventfd, so many completions cost one wake-up, on either backend.
+"""
+
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import anyio.abc
+
+from resumed.schemas.errors import GoneError
+
+T = TypeVar("T")
+
+
+class Disk(Protocol):
+    """Runs blocking calls of the store for the loop."""
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """The function's result (or its error); shielded from cancellation."""
+        ...
+
+
+class InlineDisk:
+    """Runs each call at once in the loop: for tests in virtual time, and for work that must not overlap."""
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """The function's result."""
+        return function(*args)
+
+
+class _Call:
+    __slots__ = ("args", "done", "error", "function", "result")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.function = function
+        self.args = args
+        self.done = anyio.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class ThreadDisk:
+    """A small pool of threads; `run` must be running for calls to be answered."""
+
+    def __init__(self, threads: int = 4) -> None:
+        self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._finished: deque[_Call] = deque()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._threads = [
+            threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        self._open = True
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        while (call := self._queue.get()) is not None:
+            try:
+                call.result = call.function(*call.args)
+            except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
+                call.error = error
+            self._finished.append(call)
+            os.eventfd_write(self._bell, 1)
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """The function's result or its error, once a thread has run it."""
+        if not self._open:
+            raise GoneError("cannot reach the disk: its threads have ended")
+        call = _Call(function, args)
+        self._queue.put(call)
+        with anyio.CancelScope(shield=True):
+            await call.done.wait()
+        if call.error is not None:
+            raise call.error
+        result: T = call.result
+        return result
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Answer finished calls until cancelled; then end the threads."""
+        task_status.started()
+        try:
+            while True:
+                await anyio.wait_readable(self._bell)
+                self._ring()
+        finally:
+            self._open = False
+            for _ in self._threads:
+                self._queue.put(None)
+            for thread in self._threads:
+                thread.join()
+            self._ring()
+            os.close(self._bell)
+
+    def _ring(self) -> None:
+        try:
+            os.eventfd_read(self._bell)
+        except BlockingIOError:
+            pass
+        while self._finished:
+            self._finished.popleft().done.set()

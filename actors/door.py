@@ -1,0 +1,156 @@
+"""The door: a job file's bytes become a durable job, or a refusal that says why; nothing in between.
+
+The same file of the same owner is the job that exists; anything else under its id is a conflict.
+"""
+
+import base64
+from typing import Protocol
+
+import anyio
+
+from resumed.schemas import codec, jobfilereader, release
+from resumed.schemas.errors import CommitError
+from resumed.schemas.job import CodeVersion, Job, Person
+from resumed.schemas.jobfile import JobFile
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import STATE_SCHEMA, Admission
+from resumed.schemas.workflow import Contract
+from resumed.store import admission, layout, recovery
+
+from .entry import JobEntry, Stage
+from .machine.admission import first_line
+from .supervisor import Supervisor
+
+
+class Workflows(Protocol):
+    """Which workflows there are, and what inputs they take."""
+
+    def pick(self, name: str, version: int | None) -> Contract | Refusal:
+        """The workflow of that name and version (None: the newest in force)."""
+        ...
+
+    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
+        """The job's inputs with defaults, as JSON text; FaultyInputError (begun by `what`) otherwise."""
+        ...
+
+
+class Door:
+    """Admission into one supervisor's store."""
+
+    def __init__(self, supervisor: Supervisor, workflows: Workflows) -> None:
+        self._supervisor = supervisor
+        self._workflows = workflows
+
+    async def admit(
+        self, raw: bytes, *, name: str, requester: Person, via: str
+    ) -> tuple[str, bool] | Refusal:
+        """The job's id, and whether it was there before. FaultyInputError for a bad file.
+
+        CommitError when the disk refused: asking again tells whether the job exists.
+        """
+        file = jobfilereader.read(raw, name)
+        contract = self._workflows.pick(file.workflow, file.version)
+        if isinstance(contract, Refusal):
+            return contract
+        inputs = self._workflows.accept(contract, file, f"cannot admit {name}")
+        job_id = file.id or derived_id(file, requester)
+        sha256 = codec.digest(raw)
+        while (entry := self._supervisor.entries.get(job_id)) is not None and entry.admitted is not None:
+            await entry.admitted.wait()
+        if known := await self._known(job_id, sha256, requester):
+            return known
+        await self._make(job_id, file, contract, inputs, raw, name, requester, via)
+        return job_id, False
+
+    async def _known(self, job_id: str, sha256: str, requester: Person) -> tuple[str, bool] | Refusal | None:
+        supervisor = self._supervisor
+        if job_id not in supervisor.entries and not await supervisor.disk.call(
+            layout.taken, supervisor.layout, job_id
+        ):
+            return None
+        for folder in (supervisor.layout.job(job_id), supervisor.layout.archived(job_id)):
+            try:
+                found = await supervisor.disk.call(recovery.peek, folder)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the id is taken
+                del error
+                continue
+            if found.sha256 == sha256 and found.uid == requester.uid:
+                return job_id, True
+        return Refusal(
+            code="id_taken",
+            reason=f"cannot admit {job_id}: the id is taken by another job file or another owner",
+            commands=(f"resumectl show {job_id}",),
+        )
+
+    async def _make(
+        self,
+        job_id: str,
+        file: JobFile,
+        contract: Contract,
+        inputs: str,
+        raw: bytes,
+        name: str,
+        requester: Person,
+        via: str,
+    ) -> None:
+        supervisor = self._supervisor
+        now = supervisor.clock.now()
+        record = Admission(
+            schema=STATE_SCHEMA,
+            id=job_id,
+            admitted=now,
+            requester=requester.name,
+            uid=requester.uid,
+            via=via,
+            name=name,
+            sha256=codec.digest(raw),
+            **_spelled(raw),
+        )
+        job = Job(
+            id=job_id,
+            tenant=file.tenant or requester.name,
+            requester=requester.name,
+            owner=file.owner or requester.name,
+            created=now,
+            workflow=contract.workflow,
+            version=contract.version,
+            title=file.title,
+            objective=file.objective or contract.description,
+            inputs=inputs,
+            labels=file.labels,
+        )
+        code = CodeVersion(
+            workflow=contract.workflow,
+            version=contract.version,
+            contract=codec.digest(codec.encode(contract)),
+            release=release.VERSION,
+        )
+        line = first_line(job, contract, file.items or (), code, admission.job_digest(record), now)
+        entry = JobEntry(id=job_id, folder=supervisor.layout.job(job_id), stage=Stage.ADMITTING)
+        entry.admitted = anyio.Event()
+        supervisor.entries[job_id] = entry
+        try:
+            await supervisor.disk.call(admission.admit, supervisor.layout, record, line)
+        except BaseException as error:
+            supervisor.entries.pop(job_id, None)
+            if isinstance(error, FileExistsError):
+                raise CommitError(f"cannot admit {job_id}: its id was taken meanwhile; ask again") from error
+            raise
+        finally:
+            admitted, entry.admitted = entry.admitted, None
+            admitted.set()
+        supervisor.admitted(entry, line)
+
+
+def _spelled(raw: bytes) -> dict[str, str]:
+    try:
+        return {"text": raw.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode("ascii")}
+
+
+def derived_id(file: JobFile, requester: Person) -> str:
+    """The id of a job file that names none: of what it says and whose it is, not of how it is spelled."""
+    said = codec.encode(file) + b"\n" + str(requester.uid).encode()
+    name = "".join(c if c.isascii() and (c.islower() or c.isdigit()) else "-" for c in file.workflow.lower())
+    return f"{name.strip('-')[:48] or 'job'}-{codec.digest(said)[:10]}"

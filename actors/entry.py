@@ -1,0 +1,68 @@
+"""What the supervisor keeps of one job, whether or not an actor lives: its mailbox, its keys and its place.
+
+Keys and mailbox outlive the actor: a successor finds the work that still runs, and what is not yet decided.
+"""
+
+from collections import OrderedDict
+from enum import StrEnum
+from pathlib import Path
+
+import anyio
+from attrs import define, field
+
+from resumed.schemas.instant import Instant
+from resumed.schemas.snapshot import Snapshot
+from resumed.schemas.views import JobRow
+
+from .mailbox import Mailbox
+
+
+class Stage(StrEnum):
+    """Where a job is in this process; durable nowhere."""
+
+    ADMITTING = "admitting"
+    LOADING = "loading"
+    PARKED = "parked"
+    ACTIVE = "active"
+    UNREADABLE = "unreadable"
+    ENDED = "ended"
+
+
+@define(eq=False)
+class JobEntry:
+    """One open job of the store."""
+
+    id: str
+    folder: Path
+    stage: Stage = Stage.LOADING
+    box: Mailbox = field(factory=Mailbox)
+    snapshot: Snapshot | None = None
+    """The last adopted snapshot, while an actor lives."""
+    row: JobRow | None = None
+    """The row a parked job is listed by."""
+    digest: str = ""
+    """The contract digest: which pool runs it."""
+    running: dict[tuple[str, int], str] = field(factory=dict)
+    """Tries handed to a worker (unit, number) -> its name; taken until their end is adopted."""
+    stopping: set[tuple[str, int]] = field(factory=set)
+    """Tries whose stop has been asked for."""
+    answers: OrderedDict[tuple[str, int], str] = field(factory=OrderedDict)
+    """Digests of the last answers of tries, so that an identical repeat is known."""
+    epoch: int = 0
+    """The last epoch that this process opened."""
+    scheduled: Instant | None = None
+    """When the supervisor's timer looks at it next."""
+    next_due: Instant | None = None
+    crashes: int = 0
+    """Actor deaths in a row, cleared by an adopted commit."""
+    trouble: str = ""
+    """Why it cannot be read now, when it cannot."""
+    since: Instant | None = None
+    watchers: list[anyio.Event] = field(factory=list)
+    admitted: anyio.Event | None = None
+
+    def changed(self) -> None:
+        """Wake whoever watches the job."""
+        watchers, self.watchers = self.watchers, []
+        for watcher in watchers:
+            watcher.set()

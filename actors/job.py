@@ -1,0 +1,340 @@
+"""The actor of one job: receive, decide, commit, adopt, act.
+
+Nothing acts before its commit returned, and the new snapshot is adopted only then: what the disk says is
+what runs. It never starts a process, opens a file or reads a clock of its own; it asks `house`.
+
+The order that must hold: wake (one commit) before the first message; STOP before RUN; answers and messages
+leave the mailbox only after adoption. A kill at any line leaves the files to say what is due.
+"""
+
+import logging
+from pathlib import Path
+from typing import Protocol
+
+from resumed.schemas import codec, events, line_io
+from resumed.schemas.actions import ActionKind
+from resumed.schemas.errors import CommitError, FaultyInputError, StoreError
+from resumed.schemas.instant import Instant, reached
+from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snapshot
+from resumed.store.journal import Journal
+from resumed.store.recovery import Recovered
+
+from .clock import Clock
+from .disk import Disk
+from .entry import JobEntry
+from .machine import due
+from .machine.apply import apply
+from .machine.transition import transition
+from .machine.verdict import Unchanged, Verdict
+from .mailbox import Answered, Message, Offered
+
+logger = logging.getLogger(__name__)
+
+RETRY_FIRST = 0.25
+RETRY_MOST = 15.0
+"""Seconds between two tries to open a new log after a failed sync."""
+
+
+class House(Protocol):
+    """What an actor asks of its supervisor."""
+
+    clock: Clock
+    disk: Disk
+    draining: bool
+    """True once the daemon ends: an attempt without open tries may be left to the next start."""
+
+    def adopted(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """A new snapshot is in force."""
+        ...
+
+    def run_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
+        """Hand the unit's open try to its worker."""
+        ...
+
+    def stop_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
+        """Have the unit's open try ended."""
+        ...
+
+    def ended_try(self, entry: JobEntry, unit: str, number: int) -> None:
+        """A try is over: its slot is free."""
+        ...
+
+    def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """The job wants a slot."""
+        ...
+
+    def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
+        """Which unit may start in the slot offered in `worker`; None gives the slot back."""
+        ...
+
+    def decline(self, entry: JobEntry, worker: str) -> None:
+        """The slot offered is not used."""
+        ...
+
+    async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
+        """The answer with its output made durable."""
+        ...
+
+    def lost(self, snapshot: Snapshot) -> events.Woke:
+        """What the start-up found of the workers of an attempt that this process did not open."""
+        ...
+
+    def load(self, folder: Path) -> Recovered:
+        """The job as its files tell it."""
+        ...
+
+
+class JobActor:
+    """One job's loop; `run` returns when the job may be parked."""
+
+    def __init__(self, house: House, entry: JobEntry, recovered: Recovered, journal: Journal) -> None:
+        self.house = house
+        self.entry = entry
+        self.journal = journal
+        self.snapshot = recovered.snapshot
+        self.checkpointed = recovered.checkpoint
+        self._checkpoint_size = 0
+
+    async def run(self) -> None:
+        """Live until there is nothing to do now or soon. Raises StoreError when the files cannot go on."""
+        self.house.adopted(self.entry, self.snapshot)
+        await self._wake()
+        while True:
+            self._act()
+            if not self.entry.box and self._may_park():
+                return
+            await self.entry.box.wait()
+            await self._turn()
+
+    def check_parkable(self) -> None:
+        """RuntimeError when the loop ended although work is open: the supervisor takes that as a death."""
+        if not self._may_park():
+            raise RuntimeError("its loop ended while work was open")
+
+    async def park(self) -> None:
+        """Checkpoint what is new and close the log; the files alone are the job from here on."""
+        try:
+            if self.journal.sequence > self.checkpointed:
+                await self._checkpoint("park", fill=False)
+        finally:
+            await self.house.disk.call(self.journal.close)
+
+    def _may_park(self) -> bool:
+        snapshot = self.snapshot
+        idle = not snapshot.tries and not self.entry.running
+        return idle and (snapshot.attempt is None or self.house.draining)
+
+    # ---- waking ---------------------------------------------------------------------------------------
+
+    async def _wake(self) -> None:
+        """An attempt that another process opened is over: one commit, before any message is read."""
+        while (attempt := self.snapshot.attempt) is not None and attempt.epoch != self.entry.epoch:
+            await self._decide([Message(self.house.lost(self.snapshot))])
+
+    # ---- one turn -------------------------------------------------------------------------------------
+
+    async def _turn(self) -> None:
+        box = self.entry.box
+        # After a death one at a time, so that a message an actor dies over is known.
+        messages = box.take(1 if self.entry.crashes else 64)
+        for message in messages:
+            event = message.event
+            if isinstance(event, events.Returned) and self._offers(event):
+                message.event = await self.house.keep_output(self.entry, event)
+        await self._decide(messages)
+
+    @staticmethod
+    def _offers(event: events.Returned) -> bool:
+        return event.output is None and getattr(event.answer.decided, "output", None) is not None
+
+    async def _decide(self, messages: list[Message]) -> None:
+        now = self.house.clock.now()
+        line, after, verdicts = self._draw_up(messages, now)
+        if line is not None and not await self._commit(line, messages):
+            return
+        if line is not None:
+            self._adopt(after)
+        self.entry.box.adopted()
+        for message, verdict in zip(messages, verdicts, strict=True):
+            if isinstance(message.event, Offered):
+                self._offer_used(message.event, verdict)
+            if message.reply is not None:
+                message.reply.fill(Answered(verdict, self.snapshot))
+        if line is not None and self.journal.wants_checkpoint(self._checkpoint_size):
+            await self._checkpoint("rotation", fill=True)
+
+    def _draw_up(self, messages: list[Message], now: Instant) -> tuple[Line | None, Snapshot, list[Verdict]]:
+        """The line that decides all messages in order, each on top of the ones before."""
+        tentative = self.snapshot
+        entries: list[Entry] = []
+        verdicts: list[Verdict] = []
+        sequence, previous = self.journal.sequence + 1, self.journal.digest
+
+        def take(verdict: Verdict) -> None:
+            nonlocal tentative
+            if isinstance(verdict, Entry):
+                entries.append(verdict)
+                step = Line(sequence=sequence, epoch=0, previous="", at=now, entries=(verdict,))
+                tentative = apply(tentative, step)
+
+        limit = due.next_due(tentative, now)
+        if limit is not None and reached(limit, now):
+            take(transition(tentative, events.Tick(), now))
+        for message in messages:
+            verdict = self._verdict(tentative, message.event, now)
+            take(verdict)
+            verdicts.append(verdict)
+        if not entries:
+            return None, self.snapshot, verdicts
+        line = Line(
+            sequence=sequence, epoch=tentative.epoch, previous=previous, at=now, entries=tuple(entries)
+        )
+        return line, tentative, verdicts
+
+    def _verdict(self, tentative: Snapshot, event: events.Event | Offered, now: Instant) -> Verdict:
+        if isinstance(event, Offered):
+            unit = self.house.choose(self.entry, tentative, event.worker, now)
+            if unit is None:
+                return Unchanged(reason="no start is wanted in this slot")
+            return transition(tentative, events.Grant(unit=unit, worker=event.worker), now)
+        if isinstance(event, events.Returned):
+            seen = codec.digest(codec.encode(event.answer))
+            key = (event.unit, event.number)
+            if self.entry.answers.get(key) == seen and key not in self._open(tentative):
+                return Unchanged(reason="an identical repeat of an answer already decided")
+            self._remember(key, seen)
+        return transition(tentative, event, now)
+
+    @staticmethod
+    def _open(snapshot: Snapshot) -> set[tuple[str, int]]:
+        return {(unit, row.number) for unit, row in snapshot.tries.items()}
+
+    def _remember(self, key: tuple[str, int], seen: str) -> None:
+        self.entry.answers[key] = seen
+        while len(self.entry.answers) > 256:
+            self.entry.answers.popitem(last=False)
+
+    def _offer_used(self, offered: Offered, verdict: Verdict) -> None:
+        if not isinstance(verdict, Entry):
+            self.house.decline(self.entry, offered.worker)
+
+    # ---- committing -----------------------------------------------------------------------------------
+
+    async def _commit(self, line: Line, messages: list[Message]) -> bool:
+        """Make the line durable; False when it is not, and what was in hand has been dealt with."""
+        try:
+            raw, digest = line_io.spell_line(line)
+        except FaultyInputError as error:
+            await self._too_large(messages, error)
+            return False
+        try:
+            await self.house.disk.call(self.journal.append, raw, line.sequence, digest)
+        except CommitError as error:
+            logger.warning("a commit of %s failed and its outcome is unknown: %s", self.entry.id, error)
+            self.entry.box.again(error)
+            await self._reload()
+            return False
+        return True
+
+    async def _too_large(self, messages: list[Message], error: FaultyInputError) -> None:
+        """Decide the first message alone; one that makes a line too long becomes its own failure."""
+        if len(messages) > 1:
+            self.entry.box.keep_first()
+            await self._decide(self.entry.box.in_hand)
+            return
+        event = messages[0].event
+        if isinstance(event, events.Returned):
+            messages[0].event = events.Raised(
+                unit=event.unit, epoch=event.epoch, number=event.number, error=str(error)
+            )
+            await self._decide(messages)
+        elif isinstance(event, events.Trouble):
+            raise error
+        else:
+            messages[0].event = events.Trouble(code="too_large", reason=str(error))
+            await self._decide(messages)
+
+    async def _reload(self) -> None:
+        """After a failed commit: a new log seals the old one, and the job is read again from the disk."""
+        wait = RETRY_FIRST
+        while True:
+            try:
+                await self.house.disk.call(self.journal.reopen_after_failure)
+                recovered = await self.house.disk.call(self.house.load, self.entry.folder)
+                break
+            except StoreError as error:
+                self.entry.trouble = str(error)
+                self.entry.box.refuse_requests(error)
+                await self.house.clock.wait(wait)
+                wait = min(wait * 2, RETRY_MOST)
+        self.entry.trouble = ""
+        self._adopt(recovered.snapshot)
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        """The snapshot is in force: what its line says is durable."""
+        before, self.snapshot = self.snapshot, snapshot
+        snapshot.items.settle()
+        entry = self.entry
+        entry.crashes = 0
+        if snapshot.attempt is not None and (
+            before.attempt is None or before.attempt.epoch != snapshot.attempt.epoch
+        ):
+            entry.epoch = snapshot.attempt.epoch
+        self.house.adopted(entry, snapshot)
+
+    async def _checkpoint(self, why: str, *, fill: bool) -> None:
+        """Rotate the log, then write the checkpoint; one that fails is no commit and is tried again later."""
+        snapshot, digest = self.snapshot, self.journal.digest
+
+        def write() -> int:
+            self.journal.rotate(why, fill=fill)
+            raw = line_io.spell_checkpoint(
+                Checkpoint(
+                    sequence=snapshot.sequence,
+                    epoch=snapshot.epoch,
+                    previous=digest,
+                    state_schema=STATE_SCHEMA,
+                    code_version=snapshot.code_version,
+                    last_transition=snapshot.last_transition,
+                    job=self.journal.job,
+                    torn=self.journal.torn,
+                    snapshot=snapshot,
+                )
+            )
+            self.journal.write_checkpoint(raw, snapshot.sequence)
+            return len(raw)
+
+        try:
+            self._checkpoint_size = await self.house.disk.call(write)
+            self.checkpointed = snapshot.sequence
+        except CommitError as error:
+            logger.warning("a checkpoint of %s failed: %s", self.entry.id, error)
+            # Not asked for again at every commit: the log has to outgrow this mark first.
+            self._checkpoint_size = 2 * self.journal.size_since_checkpoint
+            if self.journal.failed:
+                await self._reload()
+
+    # ---- acting ---------------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        """Start what is due and not running, stop what is no longer to run, free what is over."""
+        entry, snapshot, house = self.entry, self.snapshot, self.house
+        starts = False
+        actions = due.due(snapshot, house.clock.now())
+        for action in actions:
+            key = (action.id, action.n)
+            if action.kind is ActionKind.STOP and key not in entry.stopping:
+                entry.stopping.add(key)
+                house.stop_try(entry, snapshot, action.id)
+        for action in actions:
+            key = (action.id, action.n)
+            if action.kind is ActionKind.RUN and key not in entry.running:
+                house.run_try(entry, snapshot, action.id)
+            elif action.kind is ActionKind.START:
+                starts = True
+        for unit, number in list(entry.running):
+            row = snapshot.tries.get(unit)
+            if row is None or row.number != number:
+                house.ended_try(entry, unit, number)
+        if starts:
+            house.want(entry, snapshot)

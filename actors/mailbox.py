@@ -1,0 +1,142 @@
+"""A job's mailbox: what has happened to it and is not yet committed; owned by the supervisor, not the actor.
+
+Messages are taken in order and stay in hand until their commit is adopted. Reports of work in hand are
+decided again by whoever comes next; a person's request in hand is answered, since it may be in force.
+"""
+
+from collections import deque
+
+import anyio
+from attrs import define
+
+from resumed.schemas import events
+from resumed.schemas.errors import GoneError, ResumedError
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Entry, Snapshot
+
+from .machine.verdict import Unchanged
+
+
+@define(eq=False)
+class Answered:
+    """What a waiter gets: the law's verdict, and the snapshot it holds in."""
+
+    verdict: Entry | Refusal | Unchanged
+    snapshot: Snapshot
+
+
+class Reply:
+    """One waiter's place; filled exactly once."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self._value: Answered | ResumedError | None = None
+
+    def fill(self, value: Answered | ResumedError) -> None:
+        """Answer the waiter; a second answer is ignored."""
+        if self._value is None:
+            self._value = value
+            self._event.set()
+
+    async def wait(self) -> Answered:
+        """The answer; raises it when it is an error."""
+        await self._event.wait()
+        if isinstance(self._value, ResumedError):
+            raise self._value
+        assert self._value is not None
+        return self._value
+
+
+@define(eq=False)
+class Offered:
+    """A slot of `worker` is offered to the job: it starts what is wanted, or gives the slot back."""
+
+    worker: str
+
+
+@define(eq=False)
+class Message:
+    """One thing for the actor: an event of the law, or an offered slot; `reply` when somebody waits."""
+
+    event: events.Event | Offered
+    reply: Reply | None = None
+
+
+class Mailbox:
+    """Messages in order, and those in hand."""
+
+    def __init__(self) -> None:
+        self._box: deque[Message] = deque()
+        self._ring: anyio.Event | None = None
+        self.in_hand: list[Message] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._box)
+
+    def put(self, message: Message) -> None:
+        """Add a message and wake whoever waits for one."""
+        self._box.append(message)
+        self.wake()
+
+    def put_first(self, message: Message, *, drop: bool = False) -> None:
+        """Add a message before all others; with `drop`, in place of the one that stood first."""
+        if drop and self._box:
+            first = self._box.popleft()
+            if first.reply is not None:
+                first.reply.fill(GoneError("cannot decide this: the actor died over it"))
+        self._box.appendleft(message)
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake the actor without a message: it looks again at what is due."""
+        if self._ring is not None:
+            self._ring.set()
+            self._ring = None
+
+    async def wait(self) -> None:
+        """Return when there may be something to do."""
+        if self._box:
+            return
+        self._ring = anyio.Event()
+        await self._ring.wait()
+
+    def take(self, most: int = 64) -> list[Message]:
+        """Up to `most` messages; they are in hand until `adopted` or `again`."""
+        while self._box and len(self.in_hand) < most:
+            self.in_hand.append(self._box.popleft())
+        return self.in_hand
+
+    def keep_first(self) -> None:
+        """Only the first message stays in hand; the others go back to the front."""
+        first, rest = self.in_hand[:1], self.in_hand[1:]
+        self.in_hand = first
+        self._box.extendleft(reversed(rest))
+
+    def adopted(self) -> None:
+        """What was in hand is committed (or needed no commit)."""
+        self.in_hand = []
+
+    def again(self, error: ResumedError) -> None:
+        """The commit failed or the actor died: reports go back to the front, requests get the error."""
+        back: list[Message] = []
+        for message in self.in_hand:
+            if message.reply is not None:
+                message.reply.fill(error)
+            else:
+                back.append(message)
+        self.in_hand = []
+        self._box.extendleft(reversed(back))
+
+    def refuse_requests(self, error: ResumedError) -> None:
+        """Answer every waiting request with the error; reports stay."""
+        kept = [message for message in self._box if message.reply is None]
+        for message in self._box:
+            if message.reply is not None:
+                message.reply.fill(error)
+        self._box = deque(kept)
+
+    def close(self, error: ResumedError) -> None:
+        """Answer everyone: nobody will read this box again."""
+        self.again(error)
+        self.refuse_requests(error)
+        self._box.clear()

@@ -1,0 +1,70 @@
+"""Making an offered output durable before any line names it; what the offer says is checked."""
+
+import base64
+import binascii
+from pathlib import Path
+
+from attrs import evolve
+
+from resumed.schemas import codec, decisions, events
+from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.job import Artifact, Provenance
+from resumed.store import artifacts
+
+INLINE = 16 * 1024
+"""Bytes that travel in the line; larger outputs are files."""
+
+
+def offer_of(event: events.Returned) -> decisions.Offer | None:
+    """The offer in an answer, if there is one."""
+    decided = event.answer.decided
+    return decided.output if isinstance(decided, decisions.Accepted) else None
+
+
+def keep(folder: Path, job: str, event: events.Returned) -> events.Returned | events.Raised:
+    """The answer with its output as a durable artifact; a faulty offer is the handler's error.
+
+    StoreError when the disk refuses. A crash here leaves an artifact that nothing names.
+    """
+    offer = offer_of(event)
+    if offer is None:
+        return event
+    try:
+        artifact = _keep(folder, offer)
+    except FaultyInputError as error:
+        return events.Raised(unit=event.unit, epoch=event.epoch, number=event.number, error=str(error))
+    made = Provenance(job=job, item=event.unit, attempt=event.epoch)
+    return evolve(event, output=evolve(artifact, provenance=made))
+
+
+def _keep(folder: Path, offer: decisions.Offer) -> Artifact:
+    what = f"cannot keep output {offer.name!r}"
+    if offer.path is not None:
+        artifacts.adopt(folder, Path(offer.path), offer.sha256, offer.size)
+        return Artifact(name=offer.name, sha256=offer.sha256, size=offer.size)
+    if offer.base64 is not None:
+        try:
+            raw = base64.b64decode(offer.base64, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise FaultyInputError(what, (f"not base64: {error}",)) from None
+    elif offer.text is not None:
+        raw = offer.text.encode()
+    else:
+        raise FaultyInputError(what, ("expected text, base64 or a path, got none",))
+    if len(raw) != offer.size or codec.digest(raw) != offer.sha256:
+        raise FaultyInputError(what, ("its bytes do not have the size and sha256 it was offered with",))
+    if len(raw) > INLINE:
+        artifacts.put(folder, raw)
+        return Artifact(name=offer.name, sha256=offer.sha256, size=offer.size)
+    return Artifact(
+        name=offer.name, sha256=offer.sha256, size=offer.size, text=offer.text, base64=offer.base64
+    )
+
+
+def read(folder: Path, artifact: Artifact) -> bytes:
+    """The bytes of an accepted output; DamagedError when a file's digest does not hold."""
+    if artifact.base64 is not None:
+        return base64.b64decode(artifact.base64)
+    if artifact.text is not None:
+        return artifact.text.encode()
+    return artifacts.read(folder, artifact.sha256)

@@ -1,0 +1,305 @@
+"""Slots: which workers there are, what each one holds, and which jobs wait for a place; fair in turn.
+
+A slot is the set of open tries a worker holds, never a counter. This module starts and ends workers as
+they are wanted, and offers a free place to the job that has waited longest; it never commits anything.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import anyio
+from attrs import define, field
+
+from resumed.schemas import frames
+from resumed.schemas.errors import GoneError, ResumedError
+from resumed.schemas.workflow import Contract
+
+logger = logging.getLogger(__name__)
+
+STREAK = 16
+"""Tries in a row that a job may take in one slot while others wait for the same workflow."""
+STILLBORN = 3
+"""Workers of one workflow that may end before they are ready, in a row, until its jobs are held."""
+Key = tuple[str, str, int]
+"""(job, unit, number)"""
+
+
+class Worker(Protocol):
+    """What a worker process offers; `actors.workers.WorkerProcess`, or a test's own."""
+
+    name: str
+    slots: int
+
+    def send(self, frame: frames.ToWorker) -> None:
+        """Send a frame; GoneError when it is gone."""
+        ...
+
+    def kill(self) -> None:
+        """End it and all below it at once."""
+        ...
+
+    async def end(self, grace: float) -> None:
+        """Ask it to end, then kill it."""
+        ...
+
+    def forget(self) -> None:
+        """Remove its files, once its end is committed."""
+        ...
+
+    def stderr_tail(self, size: int = 2000) -> str:
+        """What it wrote last."""
+        ...
+
+
+Spawn = Callable[[str, Contract], Awaitable[Worker]]
+
+
+@define(eq=False)
+class Hand:
+    """One worker and what it holds."""
+
+    worker: Worker
+    pool: "Pool"
+    held: set[Key] = field(factory=set)
+    offered: set[str] = field(factory=set)
+    ready: bool = False
+    ending: bool = False
+    idle_since: float = 0.0
+    streak: int = 0
+
+    def free(self) -> bool:
+        """True when one more try fits."""
+        return self.ready and not self.ending and len(self.held) + len(self.offered) < self.worker.slots
+
+
+@define(eq=False)
+class Pool:
+    """The workers of one pinned workflow, and the jobs that wait for them (in turn)."""
+
+    contract: Contract
+    hands: dict[str, Hand] = field(factory=dict)
+    waiting: dict[str, None] = field(factory=dict)
+    starting: int = 0
+    stillborn: int = 0
+
+
+class Slots:
+    """All pools. `offer` is called with (job, worker name); `trouble` with (job, code, reason)."""
+
+    def __init__(
+        self,
+        *,
+        spawn: Spawn,
+        most: int,
+        start_soon: Callable[[Callable[..., Awaitable[None]], Pool], None],
+        offer: Callable[[str, str], None],
+        trouble: Callable[[str, str, str], None],
+        name: Callable[[], str],
+    ) -> None:
+        self._spawn = spawn
+        self._most = most
+        self._start_soon = start_soon
+        self._offer = offer
+        self._trouble = trouble
+        self._name = name
+        self.pools: dict[str, Pool] = {}
+        self.hands: dict[str, Hand] = {}
+        self.draining = False
+        self._left = anyio.Event()
+
+    def want(self, job: str, digest: str, contract: Contract) -> None:
+        """Queue the job for a slot; once, however often it asks."""
+        pool = self.pools.get(digest)
+        if pool is None:
+            pool = self.pools[digest] = Pool(contract)
+        if job not in pool.waiting:
+            pool.waiting[job] = None
+        self.pump(pool)
+
+    def unwant(self, job: str, digest: str) -> None:
+        """The job does not want a slot any more."""
+        pool = self.pools.get(digest)
+        if pool is not None:
+            pool.waiting.pop(job, None)
+
+    def pump(self, pool: Pool) -> None:
+        """Offer free places to those who wait; start a worker when there is none free."""
+        while pool.waiting and not self.draining:
+            hand = next((hand for hand in pool.hands.values() if hand.free()), None)
+            if hand is None:
+                self._grow(pool)
+                return
+            job = next(iter(pool.waiting))
+            del pool.waiting[job]
+            if job in hand.offered:
+                continue
+            hand.offered.add(job)
+            self._offer(job, hand.worker.name)
+
+    def _grow(self, pool: Pool) -> None:
+        coming = sum(hand.worker.slots for hand in pool.hands.values() if not hand.ready)
+        coming += pool.starting * pool.contract.slots
+        if coming >= len(pool.waiting):
+            return
+        total = len(self.hands) + sum(each.starting for each in self.pools.values())
+        if total >= self._most and not self._end_idle(pool):
+            return
+        pool.starting += 1
+        self._start_soon(self._start, pool)
+
+    def _end_idle(self, wanting: Pool) -> bool:
+        """Make room: the worker that has been idle longest, of a workflow nobody waits for, is ended."""
+        idle = [
+            hand
+            for hand in self.hands.values()
+            if hand.pool is not wanting
+            and hand.ready
+            and not (hand.ending or hand.held or hand.offered or hand.pool.waiting)
+        ]
+        if not idle:
+            return False
+        hand = min(idle, key=lambda each: each.idle_since)
+        hand.ending = True
+        hand.worker.kill()
+        # Its place is free when its end is known: `gone` pumps all pools.
+        return False
+
+    async def _start(self, pool: Pool) -> None:
+        name = self._name()
+        try:
+            worker = await self._spawn(name, pool.contract)
+        except (OSError, ResumedError) as error:
+            pool.starting -= 1
+            logger.warning("worker %s of %s could not be started: %s", name, pool.contract.workflow, error)
+            self._born_dead(pool, f"a worker could not be started: {error}")
+            return
+        pool.starting -= 1
+        hand = Hand(worker, pool)
+        pool.hands[name] = self.hands[name] = hand
+
+    def ready(self, name: str) -> None:
+        """The worker has said that it can run."""
+        hand = self.hands.get(name)
+        if hand is not None:
+            hand.ready = True
+            hand.pool.stillborn = 0
+            self.pump(hand.pool)
+
+    def troubled(self, name: str, code: str, reason: str) -> None:
+        """The worker says that it cannot run its workflow: every job that waits for it is held."""
+        hand = self.hands.get(name)
+        if hand is None:
+            return
+        hand.ending = True
+        waiting, hand.pool.waiting = list(hand.pool.waiting), {}
+        for job in [*waiting, *hand.offered]:
+            self._trouble(job, code, reason)
+        hand.worker.kill()
+
+    def gone(self, name: str) -> set[Key]:
+        """The worker is known gone; returns the tries it held."""
+        hand = self.hands.pop(name, None)
+        if hand is None:
+            return set()
+        hand.pool.hands.pop(name, None)
+        self._left.set()
+        if not hand.ready and not hand.ending:
+            said = hand.worker.stderr_tail(300).strip()
+            self._born_dead(hand.pool, f"its worker ended before it was ready: {said or 'it said nothing'}")
+        for pool in list(self.pools.values()):
+            self.pump(pool)
+        return hand.held
+
+    def _born_dead(self, pool: Pool, reason: str) -> None:
+        pool.stillborn += 1
+        if pool.stillborn < STILLBORN:
+            self.pump(pool)
+            return
+        pool.stillborn = 0
+        waiting, pool.waiting = list(pool.waiting), {}
+        for job in waiting:
+            self._trouble(job, "worker", reason)
+
+    def alive(self, name: str) -> bool:
+        """True while a worker of this name may still run something."""
+        return name in self.hands
+
+    def usable(self, name: str) -> bool:
+        """True when a try may be started in it."""
+        hand = self.hands.get(name)
+        return hand is not None and not hand.ending
+
+    def occupy(self, name: str, key: Key) -> None:
+        """The try is in the worker's hands from now on."""
+        hand = self.hands.get(name)
+        if hand is not None:
+            hand.held.add(key)
+            hand.offered.discard(key[0])
+
+    def release(self, name: str, key: Key, now: float) -> None:
+        """The try is over; its place is free."""
+        hand = self.hands.get(name)
+        if hand is None:
+            return
+        hand.held.discard(key)
+        if not hand.held:
+            hand.idle_since = now
+        if hand.pool.waiting:
+            self.pump(hand.pool)
+
+    def decline(self, name: str, job: str, now: float) -> None:
+        """The job did not use the place it was offered."""
+        hand = self.hands.get(name)
+        if hand is None:
+            return
+        hand.offered.discard(job)
+        if not hand.held:
+            hand.idle_since = now
+        self.pump(hand.pool)
+
+    def may_go_on(self, name: str) -> bool:
+        """Whether a job may take its next try in the slot it holds: others who wait get their turn."""
+        hand = self.hands.get(name)
+        if hand is None or hand.ending or self.draining:
+            return False
+        if not hand.pool.waiting:
+            hand.streak = 0
+            return True
+        hand.streak += 1
+        if hand.streak < STREAK:
+            return True
+        hand.streak = 0
+        return False
+
+    def send(self, name: str, frame: frames.ToWorker) -> bool:
+        """Send to a worker; False when it is gone."""
+        hand = self.hands.get(name)
+        if hand is None:
+            return False
+        try:
+            hand.worker.send(frame)
+        except GoneError:
+            return False
+        return True
+
+    def kill(self, name: str) -> None:
+        """End a worker that does not do as it is told."""
+        hand = self.hands.get(name)
+        if hand is not None:
+            hand.ending = True
+            hand.worker.kill()
+
+    async def until_empty(self) -> None:
+        """Return when no worker is left."""
+        while self.hands:
+            self._left = anyio.Event()
+            await self._left.wait()
+
+    def end_idle_since(self, moment: float) -> None:
+        """End workers that have held nothing since `moment` and whom nobody waits for."""
+        for hand in list(self.hands.values()):
+            quiet = hand.ready and not (hand.ending or hand.held or hand.offered or hand.pool.waiting)
+            if quiet and hand.idle_since < moment:
+                hand.ending = True
+                hand.worker.kill()

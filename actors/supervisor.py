@@ -1,0 +1,443 @@
+"""The supervisor: which jobs there are, one actor for each that has anything to do, and none for the others.
+
+It contains what fails: a damaged, unreadable or slow job, a dead actor, a dead worker stay the affair of one
+job. It decides nothing about a job's state; requests and reports go into the job's mailbox.
+"""
+
+import heapq
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import anyio.abc
+
+from resumed.schemas import events
+from resumed.schemas.errors import (
+    CommitError,
+    DamagedError,
+    GoneError,
+    NewerSchemaError,
+    ResumedError,
+    StoreError,
+    UnreadableError,
+)
+from resumed.schemas.instant import MICRO, Instant, seconds_until
+from resumed.schemas.snapshot import Line, Snapshot
+from resumed.schemas.views import JobRow
+from resumed.store import archive, journal, quarantine, recovery
+from resumed.store.layout import Layout
+from resumed.store.recovery import Recovered
+
+from . import outputs, views
+from .clock import Clock
+from .disk import Disk
+from .entry import JobEntry, Stage
+from .job import JobActor
+from .machine import due
+from .machine.apply import apply
+from .machine.transition import transition
+from .mailbox import Answered, Message, Offered
+from .slots import Spawn
+from .workshop import Workshop
+
+logger = logging.getLogger(__name__)
+
+MAX_DEATHS = 3
+"""Deaths of one job's actor in a row, without a commit between, after which the job is held."""
+RETRY_FIRST = 0.5
+RETRY_MOST = 30.0
+"""Seconds between two tries to read a job that cannot be read."""
+COARSE = 5.0
+"""The longest the timer sleeps, so that a clock that jumped or a machine that slept is noticed."""
+IDLE_WORKER = 60.0
+"""Seconds after which a worker that has nothing to do is ended."""
+
+
+class Supervisor:
+    """All open jobs of one store. Create it, `run` it, then ask it."""
+
+    def __init__(
+        self, layout: Layout, *, clock: Clock, disk: Disk, spawn: Spawn, most_workers: int = 4
+    ) -> None:
+        self.layout = layout
+        self.clock = clock
+        self.disk = disk
+        self.draining = False
+        self.entries: dict[str, JobEntry] = {}
+        self.aside: dict[str, tuple[str, str, Instant]] = {}
+        """Jobs set aside by this process: id -> (reason, detail, when)."""
+        self.unproven: dict[str, str] = {}
+        """Workers of an earlier daemon whose end nobody can prove: name -> what is known."""
+        self.loading = 0
+        self.ended = 0
+        """Jobs in the archive."""
+        self.loaded = anyio.Event()
+        self._timers: list[tuple[int, str]] = []
+        self._earlier = anyio.Event()
+        self._idle = anyio.Event()
+        self._group: anyio.abc.TaskGroup | None = None
+        self.workshop = Workshop(self, spawn, layout.scratch, most_workers)
+
+    # ---- life -----------------------------------------------------------------------------------------
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Load every open job for itself, then supervise until cancelled; then every waiter is answered."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                names = await self.disk.call(archive.folders, self.layout.jobs)
+                for job in names:
+                    self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
+                self.loading = len(names)
+                self.ended = len(await self.disk.call(archive.ids, self.layout))
+                group.start_soon(self._timer)
+                group.start_soon(self._load_all, list(self.entries.values()))
+                task_status.started()
+        finally:
+            self._group = None
+            for entry in self.entries.values():
+                entry.box.close(GoneError("the daemon has ended; the job goes on when it starts again"))
+                entry.changed()
+
+    async def drain(self, seconds: float) -> None:
+        """Stop what runs in good order and park every job; what is not gone after `seconds` is killed."""
+        self.draining = self.workshop.slots.draining = True
+        for entry in list(self.entries.values()):
+            if entry.stage is Stage.ACTIVE:
+                self.post(entry, Message(events.Shutdown()))
+        await self._until_parked(seconds)
+        for name in list(self.workshop.slots.hands):
+            self.workshop.slots.kill(name)
+        await self._until_parked(5.0)
+        with anyio.move_on_after(5.0):
+            await self.workshop.slots.until_empty()
+
+    async def _until_parked(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            while any(entry.stage is Stage.ACTIVE for entry in self.entries.values()):
+                self._idle = anyio.Event()
+                await self._idle.wait()
+
+    # ---- loading --------------------------------------------------------------------------------------
+
+    async def _load_all(self, entries: list[JobEntry]) -> None:
+        """Read each job for itself, some at once; one that is slow holds up its own place only."""
+        queue = list(reversed(entries))
+
+        async def reader() -> None:
+            while queue:
+                entry = queue.pop()
+                await self._load_first(entry)
+                self.loading -= 1
+
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(reader)
+        self.loaded.set()
+
+    async def _load_first(self, entry: JobEntry) -> None:
+        try:
+            recovered = await self.disk.call(self.load, entry.folder)
+        except UnreadableError as error:
+            self._unreadable(entry, error)
+            self.start_soon(self._live, entry)
+        except (DamagedError, NewerSchemaError) as error:
+            await self._set_aside(entry, error)
+        else:
+            snapshot = recovered.snapshot
+            self._park_row(entry, snapshot)
+            if self._has_work(snapshot) or entry.box:
+                self._activate(entry)
+
+    def load(self, folder: Path) -> Recovered:
+        """The job as its files tell it; StoreError or NewerSchemaError otherwise."""
+        return recovery.load(folder, apply)
+
+    @staticmethod
+    def _has_work(snapshot: Snapshot) -> bool:
+        """True when it needs an actor at once: an attempt is open, or it has ended and is not archived."""
+        return snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
+
+    def _unreadable(self, entry: JobEntry, error: Exception) -> None:
+        entry.stage = Stage.UNREADABLE
+        entry.trouble = str(error)
+        entry.since = entry.since or self.clock.now()
+        entry.box.refuse_requests(UnreadableError(str(error)))
+
+    async def _set_aside(self, entry: JobEntry, error: Exception) -> None:
+        """Move the folder whole and untouched to the quarantine; all other jobs go on."""
+        reason = "newer_schema" if isinstance(error, NewerSchemaError) else "damaged"
+        now = self.clock.now()
+        logger.error("job %s was set aside (%s): %s", entry.id, reason, error)
+        try:
+            await self.disk.call(quarantine.set_aside, self.layout, entry.id, reason, str(error), now)
+        except StoreError as trouble:
+            # Still in its place: shown as set aside, and moved at the next start.
+            entry.stage, entry.trouble, entry.since = Stage.UNREADABLE, f"{error}; and {trouble}", now
+            entry.box.refuse_requests(GoneError(f"{entry.id} is set aside: {error}"))
+            return
+        self.aside[entry.id] = (reason, str(error), now)
+        self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
+
+    def _forget(self, entry: JobEntry, error: ResumedError) -> None:
+        entry.stage = Stage.ENDED
+        self.workshop.slots.unwant(entry.id, entry.digest)
+        self.entries.pop(entry.id, None)
+        entry.box.close(error)
+        entry.changed()
+
+    def admitted(self, entry: JobEntry, line: Line) -> None:
+        """A job has become durable: it waits for a slot like any other that is parked."""
+        if line.opening is not None:
+            self._park_row(entry, apply(line.opening, line))
+
+    # ---- activation and parking -----------------------------------------------------------------------
+
+    def entry(self, job: str) -> JobEntry | None:
+        """The open job of that id."""
+        return self.entries.get(job)
+
+    def start_soon(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Run a task of ours; none is started once we have ended."""
+        if self._group is not None:
+            self._group.start_soon(function, *args)  # type: ignore[arg-type]  # its tasks return nothing
+
+    def post(self, entry: JobEntry, message: Message) -> None:
+        """Put a message in the job's box; a parked job gets an actor."""
+        entry.box.put(message)
+        if entry.stage is Stage.PARKED:
+            self._activate(entry)
+
+    def _activate(self, entry: JobEntry) -> None:
+        entry.stage = Stage.ACTIVE
+        self.start_soon(self._live, entry)
+
+    async def _live(self, entry: JobEntry) -> None:
+        """Give the job an actor for as long as it has something to do; contain whatever that actor does."""
+        wait = RETRY_FIRST
+        while True:
+            try:
+                over = await self._once(entry)
+            except UnreadableError as error:
+                self._unreadable(entry, error)
+            except CommitError as error:
+                entry.trouble = str(error)
+                entry.box.again(error)
+                entry.box.refuse_requests(error)
+            except (DamagedError, NewerSchemaError) as error:
+                await self._set_aside(entry, error)
+                return
+            except (Exception, BaseExceptionGroup, SystemExit, KeyboardInterrupt) as error:
+                if _is_cancellation(error):
+                    raise
+                self._died(entry, error)
+                if entry.stage is Stage.UNREADABLE:
+                    return
+                continue
+            else:
+                wait = RETRY_FIRST
+                if over:
+                    self._idle.set()
+                    return
+                continue
+            await self.clock.wait(wait)
+            wait = min(wait * 2, RETRY_MOST)
+
+    async def _once(self, entry: JobEntry) -> bool:
+        """One life of an actor, from opening the log to parking; True when the job needs none any more."""
+        recovered = await self.disk.call(self.load, entry.folder)
+        writer = await self.disk.call(journal.open_for_writing, entry.folder, recovered)
+        entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
+        actor = JobActor(self, entry, recovered, writer)
+        try:
+            if entry.crashes >= MAX_DEATHS:
+                self._hold_dying(entry)
+            await actor.run()
+            actor.check_parkable()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.disk.call(writer.close)
+            raise
+        with anyio.CancelScope(shield=True):
+            await actor.park()
+            if actor.snapshot.outcome is not None:
+                await self._archive(entry, actor.snapshot)
+                return True
+        self._park_row(entry, actor.snapshot)
+        if entry.box:
+            entry.stage = Stage.ACTIVE
+            return False
+        return True
+
+    def _died(self, entry: JobEntry, error: BaseException) -> None:
+        """Record an actor's death: reports in hand are decided again, requests in hand are answered."""
+        entry.crashes += 1
+        try:
+            said = f"{type(error).__name__}: {error}"
+        except Exception:  # noqa: BLE001 - an error whose text cannot be made must not end us
+            said = f"{type(error).__name__} (its text cannot be printed)"
+        logger.error("the actor of %s died (%d in a row): %s", entry.id, entry.crashes, said[:2000])
+        entry.box.again(CommitError(f"the actor of {entry.id} died, so the outcome is unknown: ask again"))
+        entry.trouble = said[:2000]
+        if entry.crashes > 2 * MAX_DEATHS:
+            # Not even a hold can be committed: it is left as it is on the disk, and shown as set aside.
+            entry.stage, entry.since = Stage.UNREADABLE, self.clock.now()
+            entry.box.refuse_requests(
+                GoneError(f"{entry.id} is set aside: its actor keeps dying: {said[:200]}")
+            )
+            self._idle.set()
+
+    def _hold_dying(self, entry: JobEntry) -> None:
+        """The next actor holds the job before it reads anything else."""
+        reason = f"its actor died {entry.crashes} times in a row: {entry.trouble}"
+        message = Message(events.Trouble(code="actor_died", reason=reason))
+        # Messages are decided singly after a death, so the one it died over stands first.
+        entry.box.put_first(message, drop=entry.crashes == MAX_DEATHS)
+
+    async def _archive(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """Move a job that has ended; a crash before this leaves it to the next start."""
+        entry.row = views.row(snapshot, self.clock.now())
+        logger.info("job %s ended: %s", entry.id, entry.row.status)
+        await self.disk.call(archive.move, self.layout, entry.id)
+        entry.snapshot = None
+        self.ended += 1
+        self.entries.pop(entry.id, None)
+        entry.stage = Stage.ENDED
+        self._answer_late(entry, snapshot)
+        entry.box.close(GoneError(f"{entry.id} has ended"))
+        entry.changed()
+
+    def _answer_late(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """Requests that came while the job was being archived get the law's own answer."""
+        for message in entry.box.take(1_000_000):
+            if message.reply is not None and message.event is not None:
+                message.reply.fill(_decided_late(snapshot, message, self.clock.now()))
+        entry.box.adopted()
+
+    def _park_row(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """From here on the job is a row: no task, no descriptor, no process."""
+        now = self.clock.now()
+        entry.snapshot = None
+        entry.row = views.row(snapshot, now)
+        entry.digest = snapshot.code_version.contract
+        entry.stage = Stage.PARKED
+        self._schedule(entry, due.next_due(snapshot, now))
+        if due.wanted(snapshot, now, 1) and not self.draining:
+            self.workshop.want(entry, snapshot.contract)
+        entry.changed()
+
+    # ---- what actors ask ------------------------------------------------------------------------------
+
+    def adopted(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """A new snapshot is in force."""
+        entry.snapshot = snapshot
+        entry.digest = snapshot.code_version.contract
+        self._schedule(entry, due.next_due(snapshot, self.clock.now()))
+        if entry.watchers:
+            entry.changed()
+
+    def run_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
+        """Hand an open try to its worker."""
+        self.workshop.run(entry, snapshot, unit)
+
+    def stop_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
+        """Have an open try ended."""
+        self.workshop.stop(entry, snapshot, unit)
+
+    def ended_try(self, entry: JobEntry, unit: str, number: int) -> None:
+        """A try is over."""
+        self.workshop.ended(entry, unit, number)
+
+    def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """The job wants a slot."""
+        if not self.draining:
+            self.workshop.want(entry, snapshot.contract)
+
+    def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
+        """Which unit may start in the offered slot."""
+        return self.workshop.choose(entry, snapshot, worker, now)
+
+    def decline(self, entry: JobEntry, worker: str) -> None:
+        """The offered slot goes back."""
+        self.workshop.decline(entry, worker)
+
+    async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
+        """The answer with its output made durable."""
+        return await self.disk.call(outputs.keep, entry.folder, entry.id, event)
+
+    def lost(self, snapshot: Snapshot) -> events.Woke:
+        """What is known of the workers of an attempt that another process opened."""
+        names = sorted({row.worker for row in snapshot.tries.values()} & set(self.unproven))
+        return events.Woke(unproven=tuple(names), detail=" ".join(self.unproven[name] for name in names))
+
+    def row(self, entry: JobEntry) -> JobRow | None:
+        """The job's row now; None while nothing of it has been read."""
+        if entry.snapshot is not None:
+            return views.row(entry.snapshot, self.clock.now())
+        return entry.row
+
+    # ---- time -----------------------------------------------------------------------------------------
+
+    def _schedule(self, entry: JobEntry, at: Instant | None) -> None:
+        entry.next_due = at
+        if at is None or (entry.scheduled is not None and entry.scheduled.wall <= at.wall):
+            return
+        entry.scheduled = at
+        first = not self._timers or at.wall < self._timers[0][0]
+        heapq.heappush(self._timers, (at.wall, entry.id))
+        if first:
+            self._earlier.set()
+
+    async def _timer(self) -> None:
+        """Wake jobs whose instant has come, parked or not, and end workers that have been idle for long."""
+        while True:
+            now = self.clock.now()
+            self._fire(now)
+            self.workshop.slots.end_idle_since(now.up / MICRO - IDLE_WORKER)
+            seconds = COARSE
+            if self._timers:
+                seconds = min(seconds, max(0.0, (self._timers[0][0] - now.wall) / MICRO))
+            self._earlier = anyio.Event()
+            await self._sleep(seconds)
+
+    async def _sleep(self, seconds: float) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def until_earlier() -> None:
+                await self._earlier.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_earlier)
+            await self.clock.wait(seconds)
+            group.cancel_scope.cancel()
+
+    def _fire(self, now: Instant) -> None:
+        while self._timers and self._timers[0][0] <= now.wall:
+            _, job = heapq.heappop(self._timers)
+            entry = self.entries.get(job)
+            if entry is None:
+                continue
+            entry.scheduled = None
+            if entry.next_due is None:
+                continue
+            if seconds_until(entry.next_due, now) > 0:
+                self._schedule(entry, entry.next_due)
+            elif entry.stage is Stage.ACTIVE:
+                entry.box.wake()
+            elif entry.stage is Stage.PARKED and not self.draining:
+                self._activate(entry)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """True for a group that holds our own cancellation: that is never contained."""
+    if not isinstance(error, BaseExceptionGroup):
+        return False
+    return error.subgroup(anyio.get_cancelled_exc_class()) is not None
+
+
+def _decided_late(snapshot: Snapshot, message: Message, now: Instant) -> Answered | GoneError:
+    """The law's answer to a request on a job that has ended."""
+    if isinstance(message.event, Offered):
+        return GoneError("the job has ended")
+    return Answered(transition(snapshot, message.event, now), snapshot)

@@ -1,0 +1,112 @@
+"""What people are shown of a job, made from its snapshot when somebody looks; never stored."""
+
+from resumed.schemas.durations import spell
+from resumed.schemas.instant import Instant, seconds_until
+from resumed.schemas.job import Item, ItemState, Status
+from resumed.schemas.snapshot import Snapshot
+from resumed.schemas.views import ItemRow, JobRow, JobView
+
+from .machine import due, standing
+
+
+def row(snapshot: Snapshot, now: Instant) -> JobRow:
+    """The job's line in a list."""
+    job, count = snapshot.job, snapshot.items.count
+    status = standing.status(snapshot, now)
+    wakes = due.next_due(snapshot, now)
+    return JobRow(
+        id=job.id,
+        status=status,
+        workflow=job.workflow,
+        version=job.version,
+        title=job.title,
+        owner=job.owner,
+        done=count(ItemState.DONE),
+        total=len(snapshot.items),
+        failed=count(ItemState.FAILED),
+        held=count(ItemState.HELD),
+        running=len(snapshot.tries),
+        since=standing.since(snapshot).wall,
+        created=job.created.wall,
+        wakes=wakes.wall if wakes is not None else 0,
+        needs=_needs(snapshot, status, now),
+        needs_person=status is Status.HELD,
+        sequence=snapshot.sequence,
+        epoch=snapshot.epoch,
+    )
+
+
+def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
+    if status is Status.HELD and snapshot.hold is not None:
+        failed, held = snapshot.items.count(ItemState.FAILED), snapshot.items.count(ItemState.HELD)
+        who = snapshot.hold.owner
+        if snapshot.each is not None and (failed or held):
+            return f"{who}: retry or skip {failed + held} items"
+        return f"{who}: {snapshot.hold.code}, resume or cancel"
+    if snapshot.cancel is not None and snapshot.outcome is None:
+        return "stopping"
+    if status is Status.PAUSED or (snapshot.pause is not None and status is Status.RUNNING):
+        return "paused" if status is Status.PAUSED else "pausing: running tries finish"
+    if status is Status.WAITING:
+        at = due.next_start(snapshot, now)
+        return f"tries again in {spell(seconds_until(at, now))}" if at is not None else ""
+    if status is Status.READY:
+        return "a free worker"
+    if snapshot.outcome is not None:
+        return snapshot.outcome.reason
+    return ""
+
+
+def item_row(item: Item) -> ItemRow:
+    """One item as shown."""
+    return ItemRow(
+        id=item.id,
+        state=item.state.value,
+        at=item.at,
+        tries=item.tries,
+        failures=item.failures,
+        code=item.code,
+        reason=item.reason,
+        started=item.started.wall if item.started is not None else 0,
+        ended=item.ended.wall if item.ended is not None else 0,
+        not_before=item.not_before.wall if item.not_before is not None else 0,
+        output=item.output.sha256 if item.output is not None else "",
+        size=item.output.size if item.output is not None else 0,
+    )
+
+
+def view(snapshot: Snapshot, now: Instant, folder: str) -> JobView:
+    """Everything about one job."""
+    return JobView(
+        row=row(snapshot, now),
+        requester=snapshot.job.requester,
+        objective=snapshot.job.objective,
+        labels=snapshot.job.labels,
+        step=snapshot.position.at if snapshot.each is None else snapshot.each.start,
+        reason=standing.why(snapshot, now),
+        items=tuple(item_row(item) for item in snapshot.items),
+        commands=standing.commands(snapshot),
+        folder=folder,
+    )
+
+
+def said(snapshot: Snapshot, choice: str) -> str:
+    """What a request did, as a sentence."""
+    job = snapshot.job.id
+    running = len(snapshot.tries)
+    words = {
+        "paused": f"{job} is paused"
+        + (
+            f"; {running} running tries {'are being stopped' if _stops(snapshot) else 'may finish'}"
+            if running
+            else ""
+        ),
+        "resumed": f"{job} continued",
+        "canceled": f"{job} is canceled: nothing ran after line {snapshot.sequence}",
+        "canceling": f"{job} is being canceled: {running} running tries are stopped first",
+    }
+    return words.get(choice, f"{job}: {choice}")
+
+
+def _stops(snapshot: Snapshot) -> bool:
+    return any(row.stop is not None for row in snapshot.tries.values())

@@ -1,0 +1,288 @@
+"""The workshop: hands open tries to workers, has them ended, and turns what workers say into events of jobs.
+
+It never decides what an answer means and commits nothing; a frame for a job not there changes nothing.
+"""
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from attrs import define
+
+from resumed.schemas import codec, events, frames
+from resumed.schemas.errors import ResumedError
+from resumed.schemas.instant import MICRO, Instant
+from resumed.schemas.job import Try
+from resumed.schemas.snapshot import Snapshot
+from resumed.schemas.workflow import Contract
+
+from .clock import Clock
+from .entry import JobEntry
+from .machine import due
+from .machine.work import SUSPECT_CRASHES
+from .mailbox import Message, Offered
+from .slots import Key, Slots, Spawn, Worker
+
+logger = logging.getLogger(__name__)
+
+SUSPECT_SECONDS = 5.0
+"""How long a suspect try holds the others back, unless it ends first (DESIGN.md section 3)."""
+STOP_MARGIN = 5.0
+"""Seconds beyond a step's grace time after which a worker that did not say `stopped` is ended for all."""
+
+
+class Desk(Protocol):
+    """What the workshop asks of the supervisor."""
+
+    clock: Clock
+
+    def entry(self, job: str) -> JobEntry | None:
+        """The open job of that id."""
+        ...
+
+    def post(self, entry: JobEntry, message: Message) -> None:
+        """Put a message in the job's box and see that somebody reads it."""
+        ...
+
+    def start_soon(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Run a task of the supervisor's."""
+        ...
+
+
+@define(eq=False)
+class _Suspect:
+    key: Key
+    since: Instant
+
+
+class Workshop:
+    """Workers at work for jobs."""
+
+    def __init__(self, desk: Desk, spawn: Spawn, scratch: Path, most: int) -> None:
+        self.desk = desk
+        self.scratch = scratch
+        self._count = 0
+        self._prefix = hashlib.sha256(repr(desk.clock.now()).encode()).hexdigest()[:8]
+        self._suspect: _Suspect | None = None
+        self._gated: set[str] = set()
+        self.slots = Slots(
+            spawn=spawn,
+            most=most,
+            start_soon=desk.start_soon,
+            offer=self._offer,
+            trouble=self._trouble,
+            name=self._name,
+        )
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"{self._prefix}-{self._count}"
+
+    def _seconds(self) -> float:
+        return self.desk.clock.now().up / MICRO
+
+    # ---- from the slots -------------------------------------------------------------------------------
+
+    def _offer(self, job: str, worker: str) -> None:
+        entry = self.desk.entry(job)
+        if entry is None:
+            self.slots.decline(worker, job, self._seconds())
+        else:
+            self.desk.post(entry, Message(Offered(worker)))
+
+    def _trouble(self, job: str, code: str, reason: str) -> None:
+        entry = self.desk.entry(job)
+        if entry is not None:
+            self.desk.post(entry, Message(events.Trouble(code=code, reason=reason)))
+
+    # ---- from the actors ------------------------------------------------------------------------------
+
+    def want(self, entry: JobEntry, contract: Contract) -> None:
+        """Queue the job for a slot."""
+        if entry.id not in self._gated:
+            self.slots.want(entry.id, entry.digest, contract)
+
+    def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
+        """The unit that may start in this slot: a suspect only while no other suspect is young."""
+        if self.slots.draining or not self.slots.usable(worker):
+            return None
+        gated = False
+        for unit in due.wanted(snapshot, now, due.room(snapshot)):
+            row = snapshot.position if unit == "" else snapshot.items[unit]
+            if row.crashes < SUSPECT_CRASHES:
+                return unit
+            if self._suspect is None:
+                self._suspect = _Suspect((entry.id, unit, row.tries + 1), now)
+                self.desk.start_soon(self._absolve, self._suspect)
+                return unit
+            gated = True
+        if gated:
+            self._gated.add(entry.id)
+        return None
+
+    async def _absolve(self, suspect: _Suspect) -> None:
+        await self.desk.clock.wait(SUSPECT_SECONDS)
+        self._clear(suspect.key)
+
+    def _clear(self, key: Key) -> None:
+        if self._suspect is None or self._suspect.key != key:
+            return
+        self._suspect = None
+        gated, self._gated = self._gated, set()
+        for job in gated:
+            entry = self.desk.entry(job)
+            if entry is not None:
+                self.desk.post(entry, Message(events.Tick()))
+
+    def decline(self, entry: JobEntry, worker: str) -> None:
+        """The slot goes back."""
+        self.slots.decline(worker, entry.id, self._seconds())
+
+    def run(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
+        """Hand an open try to its worker; one whose worker is gone never began."""
+        row = snapshot.tries[unit]
+        entry.running[unit, row.number] = row.worker
+        self.slots.occupy(row.worker, (entry.id, unit, row.number))
+        if not self.slots.send(row.worker, self._frame(entry, snapshot, row)):
+            gone = events.Gone(
+                unit=unit,
+                epoch=row.epoch,
+                number=row.number,
+                died=False,
+                reason="its worker had ended before",
+            )
+            self.desk.post(entry, Message(gone))
+
+    def _frame(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> frames.Run:
+        job = snapshot.job
+        item = snapshot.items[row.item] if row.item else None
+        unit = item if item is not None else snapshot.position
+        return frames.Run(
+            job=job.id,
+            epoch=row.epoch,
+            item=row.item,
+            number=row.number,
+            step=row.step,
+            occurrence=row.occurrence,
+            log=str(log_file(entry.folder, row.item)),
+            scratch=str(self.scratch / row.worker / f"{job.id}-{row.epoch}-{row.number}"),
+            attempt=row.epoch,
+            interrupted=unit.crashes > 1 or unit.code == "interrupted",
+            inputs=job.inputs,
+            state=snapshot.state,
+            row=item,
+            items=tuple(snapshot.items) if item is None else (),
+            objective=job.objective,
+            labels=job.labels,
+        )
+
+    def stop(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
+        """Have an open try ended: ask its worker, and end the worker when it does not do so in time."""
+        row = snapshot.tries[unit]
+        step = snapshot.contract.step(row.step)
+        grace = step.grace if step is not None else 0.0
+        frame = frames.Stop(job=entry.id, epoch=row.epoch, item=unit, number=row.number, grace=grace)
+        held = (unit, row.number) in entry.running and self.slots.send(row.worker, frame)
+        if held:
+            self.desk.start_soon(self._insist, entry, row, grace + STOP_MARGIN)
+            return
+        # Its worker is gone, or never heard of it: the end is known already.
+        gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False)
+        self.desk.post(entry, Message(gone))
+
+    async def _insist(self, entry: JobEntry, row: Try, seconds: float) -> None:
+        await self.desk.clock.wait(seconds)
+        if (row.item, row.number) in entry.running:
+            logger.warning(
+                "worker %s did not stop %s of %s in time and was ended",
+                row.worker,
+                row.item or "a step",
+                entry.id,
+            )
+            self.slots.kill(row.worker)
+
+    def ended(self, entry: JobEntry, unit: str, number: int) -> None:
+        """The try's end is adopted: its slot is free."""
+        worker = entry.running.pop((unit, number), "")
+        entry.stopping.discard((unit, number))
+        key = (entry.id, unit, number)
+        self._clear(key)
+        self.slots.release(worker, key, self._seconds())
+
+    # ---- from the workers -----------------------------------------------------------------------------
+
+    def on_frame(self, worker: Worker, frame: frames.FromWorker) -> None:
+        """A worker said something about itself or about a try."""
+        if isinstance(frame, frames.Ready):
+            self.slots.ready(worker.name)
+            return
+        if isinstance(frame, frames.Trouble):
+            self.slots.troubled(worker.name, frame.code, frame.reason)
+            return
+        entry = self.desk.entry(frame.job)
+        if entry is None or not self._is_its_own(entry, worker, frame):
+            logger.warning(
+                "worker %s answered for %s, which it does not run; nothing was changed",
+                worker.name,
+                frame.job,
+            )
+            return
+        self.desk.post(entry, Message(self._event(worker, frame)))
+
+    @staticmethod
+    def _is_its_own(
+        entry: JobEntry, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped
+    ) -> bool:
+        """A worker speaks only for tries it was handed; a late answer is evidence, no more."""
+        owner = entry.running.get((frame.item, frame.number))
+        return owner == worker.name or (owner is None and isinstance(frame, frames.Returned))
+
+    def _event(
+        self, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped
+    ) -> events.Report:
+        if isinstance(frame, frames.Returned):
+            return events.Returned(
+                unit=frame.item,
+                epoch=frame.epoch,
+                number=frame.number,
+                answer=frame.answer,
+                slot=self.slots.may_go_on(worker.name),
+            )
+        if isinstance(frame, frames.Raised):
+            return events.Raised(unit=frame.item, epoch=frame.epoch, number=frame.number, error=frame.error)
+        return events.Gone(unit=frame.item, epoch=frame.epoch, number=frame.number, died=False)
+
+    def on_faulty(self, worker: Worker, error: ResumedError) -> None:
+        """A worker broke the protocol; it is being ended, and its tries die with it."""
+        logger.error("worker %s was ended: %s", worker.name, error)
+
+    def on_gone(self, worker: Worker, how: str, proven: bool) -> None:
+        """The worker is gone: every try it held died with it, or nobody can tell."""
+        hand = self.slots.hands.get(worker.name)
+        asked = hand is not None and hand.ending
+        for job, unit, number in self.slots.gone(worker.name):
+            entry = self.desk.entry(job)
+            if entry is None or entry.snapshot is None:
+                continue
+            if not proven:
+                trouble = events.Trouble(
+                    code="not_gone", reason=f"nobody can tell that worker {worker.name} ended: {how}"
+                )
+                self.desk.post(entry, Message(trouble))
+            gone = events.Gone(
+                unit=unit,
+                epoch=entry.snapshot.epoch,
+                number=number,
+                died=not asked,
+                reason=f"its worker ended: {how}",
+            )
+            self.desk.post(entry, Message(gone))
+        if proven:
+            worker.forget()
+
+
+def log_file(folder: Path, unit: str) -> Path:
+    """Where a unit's programs' output is appended; named by a digest, since item names may be anything."""
+    return folder / "logs" / f"{codec.digest(unit.encode())[:16]}.log"

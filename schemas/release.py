@@ -1,0 +1,3 @@
+"""Which release this is, as records and people name it."""
+
+VERSION = "0.1.0"
