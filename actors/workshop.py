@@ -18,7 +18,9 @@ from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.workflow import Contract
 
+from . import scratch
 from .clock import Clock
+from .disk import Disk
 from .entry import JobEntry
 from .machine import due
 from .machine.work import SUSPECT_CRASHES
@@ -37,6 +39,7 @@ class Desk(Protocol):
     """What the workshop asks of the supervisor."""
 
     clock: Clock
+    disk: Disk
 
     def entry(self, job: str) -> JobEntry | None:
         """The open job of that id."""
@@ -60,9 +63,9 @@ class _Suspect:
 class Workshop:
     """Workers at work for jobs."""
 
-    def __init__(self, desk: Desk, spawn: Spawn, scratch: Path, most: int) -> None:
+    def __init__(self, desk: Desk, spawn: Spawn, folder: Path, most: int) -> None:
         self.desk = desk
-        self.scratch = scratch
+        self.scratch = folder
         self._count = 0
         self._prefix = hashlib.sha256(repr(desk.clock.now()).encode()).hexdigest()[:8]
         self._suspect: _Suspect | None = None
@@ -145,7 +148,7 @@ class Workshop:
         row = snapshot.tries[unit]
         entry.running[unit, row.number] = row.worker
         self.slots.occupy(row.worker, (entry.id, unit, row.number))
-        if not self.slots.send(row.worker, self._frame(entry, snapshot, row)):
+        if not self._begin(entry, snapshot, row):
             gone = events.Gone(
                 unit=unit,
                 epoch=row.epoch,
@@ -154,6 +157,21 @@ class Workshop:
                 reason="its worker had ended before",
             )
             self.desk.post(entry, Message(gone))
+
+    def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
+        """Make the try's folder where programs need one, and send; False when the worker is gone."""
+        if snapshot.contract.definition:
+            try:
+                folder = self._scratch(entry, row)
+                entry.folders[row.item, row.number] = folder
+                scratch.make(folder)
+            except OSError as error:
+                logger.warning("no scratch folder could be made for %s: %s", entry.id, error)
+        return self.slots.send(row.worker, self._frame(entry, snapshot, row))
+
+    def _scratch(self, entry: JobEntry, row: Try) -> Path:
+        name = codec.digest(f"{entry.id}\n{row.item}\n{row.epoch}\n{row.number}".encode())[:20]
+        return self.scratch / row.worker / name
 
     def _frame(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> frames.Run:
         job = snapshot.job
@@ -167,7 +185,7 @@ class Workshop:
             step=row.step,
             occurrence=row.occurrence,
             log=str(log_file(entry.folder, row.item)),
-            scratch=str(self.scratch / row.worker / f"{job.id}-{row.epoch}-{row.number}"),
+            scratch=str(self._scratch(entry, row)),
             attempt=row.epoch,
             interrupted=unit.crashes > 1 or unit.code == "interrupted",
             inputs=job.inputs,
@@ -204,12 +222,18 @@ class Workshop:
             self.slots.kill(row.worker)
 
     def ended(self, entry: JobEntry, unit: str, number: int) -> None:
-        """The try's end is adopted: its slot is free."""
+        """The try's end is adopted: its slot is free, and its folder goes."""
         worker = entry.running.pop((unit, number), "")
+        left = entry.folders.pop((unit, number), None)
+        if left is not None:
+            self.desk.start_soon(self._clean, left)
         entry.stopping.discard((unit, number))
         key = (entry.id, unit, number)
         self._clear(key)
         self.slots.release(worker, key, self._seconds())
+
+    async def _clean(self, folder: Path) -> None:
+        await self.desk.disk.call(scratch.remove, folder)
 
     # ---- from the workers -----------------------------------------------------------------------------
 
@@ -280,6 +304,7 @@ class Workshop:
             )
             self.desk.post(entry, Message(gone))
         if proven:
+            self.desk.start_soon(self._clean, self.scratch / worker.name)
             worker.forget()
 
 

@@ -1,0 +1,24 @@
+"""Scratch folders: where a try works, made before it runs and removed after its end is adopted; never durable.
+
+What a crash leaves here is removed at the next start, once every worker of before is known gone.
+"""
+
+import shutil
+from pathlib import Path
+
+
+def make(folder: Path) -> None:
+    """Make a try's folder, readable by its owner only; OSError when the disk refuses."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder and all in it; what cannot be removed now is left to the next start."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def empty(root: Path) -> None:
+    """Remove everything that an earlier daemon left."""
+    if root.is_dir():
+        for left in root.iterdir():
+            remove(left)
