@@ -58,6 +58,7 @@ class ThreadDisk:
             for number in range(threads)
         ]
         self._open = True
+        self._closing = False
         for thread in self._threads:
             thread.start()
 
@@ -84,12 +85,13 @@ class ThreadDisk:
         return result
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Answer finished calls until cancelled; then end the threads."""
+        """Answer finished calls until `close`, then end the threads; shielded, since others wait for it."""
         task_status.started()
         try:
-            while True:
-                await anyio.wait_readable(self._bell)
-                self._ring()
+            with anyio.CancelScope(shield=True):
+                while not self._closing:
+                    await anyio.wait_readable(self._bell)
+                    self._ring()
         finally:
             self._open = False
             for _ in self._threads:
@@ -98,6 +100,11 @@ class ThreadDisk:
                 thread.join()
             self._ring()
             os.close(self._bell)
+
+    def close(self) -> None:
+        """End `run` once what was handed over is done."""
+        self._closing = True
+        os.eventfd_write(self._bell, 1)
 
     def _ring(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Scratch folders: where a try works, made before it runs and removed after its end is adopted; never durable.
+"""Scratch folders: where a try works, made before it runs, removed after its end is adopted.
 
 What a crash leaves here is removed at the next start, once every worker of before is known gone.
 """

@@ -1,0 +1,115 @@
+"""The house of the living jobs: disk threads, workers, supervisor and reception of one store, put together.
+
+The order at the start: what an earlier daemon's workers left is known gone (or known not to be) before any
+job is read. At the end: jobs are parked, then workers end, then the disk threads.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.abc
+
+from resumed.schemas import release
+from resumed.schemas.workflow import Contract
+from resumed.store import admission
+from resumed.store.layout import Layout
+
+from . import containment, scratch
+from .clock import Clock
+from .containment import Containment
+from .disk import ThreadDisk
+from .door import Door, Workflows
+from .reception import Reception
+from .slots import Worker
+from .supervisor import Supervisor
+from .workers import WorkerProcess
+
+logger = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 10.0
+"""How long an earlier daemon's keepers may take to end what they keep."""
+
+
+class House:
+    """One store's jobs, alive. `jobs` may be asked once `run` has started."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        workflows: Workflows,
+        *,
+        clock: Clock,
+        backend: str,
+        most_workers: int,
+        shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
+        folder_of: Callable[[Contract], str] = lambda _: "",
+    ) -> None:
+        self.layout = layout
+        self._contained = Containment()
+        self._folder_of = folder_of
+        self._disk = ThreadDisk()
+        self._group: anyio.abc.TaskGroup | None = None
+        self.supervisor = Supervisor(
+            layout, clock=clock, disk=self._disk, spawn=self._spawn, most_workers=most_workers
+        )
+        house = {
+            "release": release.VERSION,
+            "store": str(layout.root),
+            "pid": os.getpid(),
+            "backend": backend,
+            "containment": "keeper",
+        }
+        self.jobs = Reception(self.supervisor, Door(self.supervisor, workflows), house=house, shelf=shelf)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Live until cancelled; started once every job has its place and may be asked about."""
+        self._contained.become_subreaper()
+        async with anyio.create_task_group() as outer:
+            await outer.start(self._disk.run)
+            try:
+                await self._settle()
+                async with anyio.create_task_group() as group:
+                    self._group = group
+                    await group.start(self.supervisor.run)
+                    task_status.started()
+            finally:
+                self._group = None
+                self._disk.close()
+
+    async def _settle(self) -> None:
+        """Know what became of the workers of before; clear away what no job names."""
+        workers: Path = self.layout.workers
+        verdicts = await containment.settle(workers, SETTLE_SECONDS)
+        for name, verdict in verdicts.items():
+            if verdict.proven:
+                continue
+            remains = ", ".join(f"{each.pid} {each.command}" for each in verdict.remains)
+            said = f"{verdict.how}; processes that bear its mark: {remains or 'none found'}"
+            logger.error("worker %s of an earlier daemon is not known to be gone: %s", name, said)
+            self.supervisor.unproven[name] = said
+        await self._disk.call(scratch.empty, self.layout.scratch)
+        for left in await self._disk.call(admission.clean, self.layout):
+            logger.info("a left-over of an admission was removed: %s", left)
+
+    async def _spawn(self, name: str, contract: Contract) -> Worker:
+        assert self._group is not None
+        workshop = self.supervisor.workshop
+        worker = WorkerProcess(
+            name=name,
+            contract=contract,
+            workers=self.layout.workers,
+            contained=self._contained,
+            on_frame=workshop.on_frame,
+            on_faulty=workshop.on_faulty,
+            on_gone=workshop.on_gone,
+            folder=self._folder_of(contract),
+        )
+        await worker.start(self._group)
+        return worker
+
+    async def drain(self, seconds: float) -> None:
+        """Stop what runs in good order and park every job."""
+        await self.supervisor.drain(seconds)
