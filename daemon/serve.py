@@ -19,7 +19,6 @@ from attrs import frozen
 
 from resumed.actors.clock import Clock, SystemClock
 from resumed.actors.containment import start_time
-from resumed.actors.supervisor import Supervisor
 from resumed.schemas.errors import BusyError, StoreError
 from resumed.store import layout as store_layout
 from resumed.store import lock
@@ -29,7 +28,8 @@ from . import conversation
 from .answers import Answers
 from .config import Config
 from .connections import Doorman
-from .desk import Desk
+from .desk import Desk, Jobs
+from .household import Household
 from .incoming import Incoming, PlacedLayout
 from .shelf import WorkflowShelf
 from .socket import Seat
@@ -87,27 +87,25 @@ def taken(config: Config, release: str) -> Iterator[House]:
 async def serve(house: House) -> None:
     """Runs the daemon until a signal has drained it."""
     config = house.config
-    supervisor = Supervisor(
-        house.layout, house.shelf, clock=house.clock, backend=config.backend, workers=config.workers
-    )
-    answers = Answers(Desk(jobs=supervisor, shelf=house.shelf), os.geteuid(), house.release)
+    household = Household(config, house.layout, house.shelf, house.clock, os.getpid())
+    jobs = household.reception
+    answers = Answers(Desk(jobs=jobs, shelf=house.shelf), os.geteuid(), house.release)
     doorman = Doorman(house.seat, lambda connection: conversation.hold(connection, answers), os.geteuid())
     with anyio.open_signal_receiver(*SIGNALS) as signals:
         async with anyio.create_task_group() as tasks, anyio.create_task_group() as doors:
-            await tasks.start(supervisor.run)
+            await tasks.start(household.run)
             await doors.start(doorman.run)
-            intake = Incoming(house.layout, supervisor, house.clock)
+            intake = Incoming(house.layout, jobs, house.clock)
             await doors.start(intake.run)
             doors.start_soon(_reload, house.shelf)
-            _say_ready(house, supervisor)
-            await _wait_and_drain(signals, intake, supervisor, config.stop_timeout)
+            _say_ready(house, jobs)
+            await _wait_and_drain(signals, intake, household, config.stop_timeout)
             doors.cancel_scope.cancel()
-            tasks.cancel_scope.cancel()
     log.info("The daemon stopped.")
 
 
 async def _wait_and_drain(
-    signals: AsyncIterator[signal.Signals], intake: Incoming, supervisor: Supervisor, seconds: float
+    signals: AsyncIterator[signal.Signals], intake: Incoming, household: Household, seconds: float
 ) -> None:
     """Returns once a signal came and the tries are stopped; a second signal hurries."""
     asked = await anext(signals)
@@ -119,11 +117,11 @@ async def _wait_and_drain(
         async def hurry() -> None:
             again = await anext(signals)
             log.warning("The daemon was asked again to stop (%s), and hurried.", again.name)
-            await supervisor.drain(0)
+            await household.drain(0)
             waiting.cancel_scope.cancel()
 
         waiting.start_soon(hurry)
-        await supervisor.drain(seconds)
+        await household.drain(seconds)
         waiting.cancel_scope.cancel()
 
 
@@ -135,8 +133,8 @@ async def _reload(shelf: WorkflowShelf) -> None:
             log.info("The workflows were read again: %s.", ", ".join(shelf.names()) or "none")
 
 
-def _say_ready(house: House, supervisor: Supervisor) -> None:
-    view = supervisor.house()
+def _say_ready(house: House, jobs: Jobs) -> None:
+    view = jobs.house()
     log.info(
         "ready: store %s, socket %s, incoming %s, workflows %s; %d open jobs, %d set aside; loop %s.",
         house.layout.root,
