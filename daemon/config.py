@@ -82,7 +82,7 @@ def _read(path: Path, *, required: bool) -> _File:
     places: dict[str, Any] = {
         name: str(path.parent / os.path.expanduser(value))
         for name, value in _set(found).items()
-        if name in _PLACES
+        if name in _PLACES and value
     }
     return evolve(found, **places)
 

@@ -96,14 +96,16 @@ class Seat:
             self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise _unusable(path, error.strerror or str(error)) from None
+        held: list[int] = [self._folder]
         try:
             self._lock = self._take_lock()
+            held.append(self._lock)
             self._listener = self._listen()
-        except OSError as error:
-            os.close(self._folder)
-            raise _unusable(path, error.strerror or str(error)) from None
-        except (BusyError, StoreError):
-            os.close(self._folder)
+        except (OSError, BusyError, StoreError) as error:
+            for each in held:
+                os.close(each)
+            if isinstance(error, OSError):
+                raise _unusable(path, error.strerror or str(error)) from None
             raise
 
     async def accept(self) -> Stream:

@@ -1,0 +1,98 @@
+"""The configuration: flags over file over defaults, and every mistake refused with its path."""
+
+from pathlib import Path
+
+import pytest
+
+from resumed.daemon import config
+from resumed.schemas.errors import FaultyInputError
+
+HOME = {"HOME": "/home/anna"}
+
+
+def load(tmp_path: Path, text: str | None = None, uid: int = 1000, **flags: str) -> config.Config:
+    file = None
+    if text is not None:
+        file = tmp_path / "resumed.toml"
+        file.write_text(text)
+    return config.load(file, flags, {**HOME, "XDG_CONFIG_HOME": str(tmp_path / "none")}, uid)
+
+
+def test_defaults_of_root_are_the_system_folders(tmp_path: Path) -> None:
+    """The system's daemon lies where systemd would put it."""
+    found = load(tmp_path, uid=0)
+
+    assert (
+        "/var/lib/resumed",
+        "/run/resumed/control",
+        "/etc/resumed/workflows.d",
+        "/var/lib/resumed/incoming",
+    ) == tuple(str(each) for each in (found.state, found.socket, found.workflows, found.incoming))
+    assert ("asyncio", 20.0) == (found.backend, found.stop_timeout)
+    assert found.workers >= 4
+
+
+def test_defaults_of_a_user_follow_xdg() -> None:
+    """A user's own daemon lies in the folders XDG names, or their defaults."""
+    named = {"XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/r", "XDG_CONFIG_HOME": "/c", **HOME}
+    found = [config.load(None, {}, environ, 1000) for environ in (named, HOME)]
+
+    assert [
+        ("/s/resumed", "/r/resumed/control", "/c/resumed/workflows.d"),
+        (
+            "/home/anna/.local/state/resumed",
+            "/run/user/1000/resumed/control",
+            "/home/anna/.config/resumed/workflows.d",
+        ),
+    ] == [(str(each.state), str(each.socket), str(each.workflows)) for each in found]
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
+    """What is said nearer to the start wins."""
+    text = 'state = "/from/file"\nbackend = "trio"\nstop_timeout = "1m30s"\nworkers = 2\n'
+    found = load(tmp_path, text, backend="asyncio", socket="/from/flag")
+
+    assert ("/from/file", "asyncio", "/from/flag") == (str(found.state), found.backend, str(found.socket))
+    assert (90.0, 2, "/from/file/incoming") == (found.stop_timeout, found.workers, str(found.incoming))
+
+
+def test_relative_paths_in_a_file_lie_beside_it(tmp_path: Path) -> None:
+    """A configuration can be moved together with what it names."""
+    found = load(tmp_path, 'state = "state"\nworkflows = "../flows"\n')
+
+    assert (tmp_path / "state", tmp_path.parent / "flows") == (found.state, found.workflows)
+
+
+FAULTY = {
+    "unknown key": ('stat = "/x"', "unknown key 'stat' @ $"),
+    "unknown table": ("[socket]\npath = 1", "expected string, got object @ $.socket"),
+    "wrong type": ("state = 1", "expected string, got int @ $.state"),
+    "workers as text": ('workers = "4"', "expected int, got string @ $.workers"),
+    "workers as a yes": ("workers = true", "expected int, got bool @ $.workers"),
+    "no workers": ("workers = 0", "expected 1 to 1000, got 0 @ $.workers"),
+    "unknown loop": ('backend = "uvloop"', "expected one of asyncio, trio, got 'uvloop' @ $.backend"),
+    "no duration": ('stop_timeout = "soon"', "@ $.stop_timeout"),
+    "a bare number": ("stop_timeout = 20", "expected string, got int @ $.stop_timeout"),
+    "empty path": ('incoming = ""', "expected a path @ $.incoming"),
+    "not TOML": ("state = ", "not TOML"),
+    "a key twice": ("workers = 4\nworkers = 5", "not TOML"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_mistake_is_refused_with_its_path(case: str, tmp_path: Path) -> None:
+    """Each mistake in the file is one sentence that names the file and the key."""
+    text, problem = FAULTY[case]
+    with pytest.raises(FaultyInputError) as caught:
+        load(tmp_path, text)
+
+    assert problem in str(caught.value)
+    assert str(tmp_path / "resumed.toml") in str(caught.value)
+
+
+def test_named_file_must_be_there(tmp_path: Path) -> None:
+    """A file that was named and is missing is a mistake; the default one may be missing."""
+    with pytest.raises(FaultyInputError, match="there is no such file"):
+        config.load(tmp_path / "absent.toml", {}, HOME, 1000)
+
+    assert config.load(None, {}, HOME, 1000)
