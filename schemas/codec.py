@@ -80,11 +80,11 @@ def _optional(kind: Any) -> bool:
 
 def _make() -> Converter:
     made = Converter(forbid_extra_keys=True, omit_if_default=True)
-    # By identity: hooks by class would also take every subclass, so an enum would load as any text.
-    made.register_structure_hook_func(lambda kind: kind is int, _int)
-    made.register_structure_hook_func(lambda kind: kind is str, _exact(str, "string"))
-    made.register_structure_hook_func(lambda kind: kind is bool, _exact(bool, "bool"))
-    made.register_structure_hook_func(lambda kind: kind is float, _number)
+    # By class: cattrs asks hooks by predicate only after its own, coercing ones for these four.
+    made.register_structure_hook(int, _int)
+    made.register_structure_hook(str, _exact(str, "string"))
+    made.register_structure_hook(bool, _exact(bool, "bool"))
+    made.register_structure_hook(float, _number)
 
     def optional(kind: Any) -> Callable[[Any, Any], Any]:
         inner = next(arm for arm in get_args(kind) if arm is not types.NoneType)
@@ -101,7 +101,7 @@ def _make() -> Converter:
             words = ", ".join(member.value for member in kind)
             raise _WrongTypeError(f"expected one of {words}, got {value!r}") from None
 
-    # By class, since cattrs takes any subclass of str for a plain text otherwise.
+    # By class too, and nearer than str: an enum would load as any text otherwise.
     made.register_structure_hook(StrEnum, enumerated)
 
     def is_tuple(kind: Any) -> bool:
