@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 from attrs import define, field
 
+from resumed.schemas.decisions import Answer
 from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import JobRow
@@ -48,8 +49,8 @@ class JobEntry:
     """Scratch folders of running tries."""
     stopping: set[tuple[str, int]] = field(factory=set)
     """Tries whose stop has been asked for."""
-    answers: OrderedDict[tuple[str, int], str] = field(factory=OrderedDict)
-    """Digests of the last answers of tries, so that an identical repeat is known."""
+    answers: OrderedDict[tuple[str, int], Answer] = field(factory=OrderedDict)
+    """The last answers of tries, so that an identical repeat is known."""
     epoch: int = 0
     """The last epoch that this process opened."""
     scheduled: Instant | None = None

@@ -51,9 +51,15 @@ class House:
         self._contained = Containment()
         self._folder_of = folder_of
         self._disk = ThreadDisk()
+        self._reads = ThreadDisk()
         self._group: anyio.abc.TaskGroup | None = None
         self.supervisor = Supervisor(
-            layout, clock=clock, disk=self._disk, spawn=self._spawn, most_workers=most_workers
+            layout,
+            clock=clock,
+            disk=self._disk,
+            reads=self._reads,
+            spawn=self._spawn,
+            most_workers=most_workers,
         )
         house = {
             "release": release.VERSION,
@@ -69,6 +75,7 @@ class House:
         self._contained.become_subreaper()
         async with anyio.create_task_group() as outer:
             await outer.start(self._disk.run)
+            await outer.start(self._reads.run)
             try:
                 await self._settle()
                 async with anyio.create_task_group() as group:
@@ -78,6 +85,7 @@ class House:
             finally:
                 self._group = None
                 self._disk.close()
+                self._reads.close()
 
     async def _settle(self) -> None:
         """Know what became of the workers of before; clear away what no job names."""

@@ -11,8 +11,9 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
-from resumed.schemas import codec, events, line_io
+from resumed.schemas import events, line_io
 from resumed.schemas.actions import ActionKind
+from resumed.schemas.decisions import Answer
 from resumed.schemas.errors import CommitError, FaultyInputError, StoreError
 from resumed.schemas.instant import Instant, reached
 from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snapshot
@@ -198,20 +199,17 @@ class JobActor:
                 return Unchanged(reason="no start is wanted in this slot")
             return transition(tentative, events.Grant(unit=unit, worker=event.worker), now)
         if isinstance(event, events.Returned):
-            seen = codec.digest(codec.encode(event.answer))
             key = (event.unit, event.number)
-            if self.entry.answers.get(key) == seen and key not in self._open(tentative):
+            row = tentative.tries.get(event.unit)
+            is_open = row is not None and row.number == event.number
+            if not is_open and self.entry.answers.get(key) == event.answer:
                 return Unchanged(reason="an identical repeat of an answer already decided")
-            self._remember(key, seen)
+            self._remember(key, event.answer)
         return transition(tentative, event, now)
 
-    @staticmethod
-    def _open(snapshot: Snapshot) -> set[tuple[str, int]]:
-        return {(unit, row.number) for unit, row in snapshot.tries.items()}
-
-    def _remember(self, key: tuple[str, int], seen: str) -> None:
-        self.entry.answers[key] = seen
-        while len(self.entry.answers) > 256:
+    def _remember(self, key: tuple[str, int], answer: Answer) -> None:
+        self.entry.answers[key] = answer
+        while len(self.entry.answers) > 16:
             self.entry.answers.popitem(last=False)
 
     def _offer_used(self, offered: Offered, verdict: Verdict) -> None:

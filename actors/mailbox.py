@@ -135,6 +135,10 @@ class Mailbox:
                 message.reply.fill(error)
         self._box = deque(kept)
 
+    def left(self) -> list[Message]:
+        """Everything that is undecided, in hand or not."""
+        return [*self.in_hand, *self._box]
+
     def close(self, error: ResumedError) -> None:
         """Answer everyone: nobody will read this box again."""
         self.again(error)

@@ -10,6 +10,7 @@ from resumed.schemas import events
 from resumed.schemas.errors import NewerSchemaError, StoreError
 from resumed.schemas.instant import MICRO
 from resumed.schemas.job import ItemState, Person, Status
+from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
 from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
@@ -102,9 +103,11 @@ class Reception:
     def find(self, name: str) -> str | Refusal:
         """The id that is `name`, or the only open one that begins with it."""
         entries = self._supervisor.entries
+        if not ID.match(name):
+            return self._no_such(name)
         if name in entries or self._supervisor.layout.archived(name).is_dir():
             return name
-        found = sorted(job for job in entries if job.startswith(name)) if name else []
+        found = sorted(job for job in entries if job.startswith(name))
         if len(found) == 1:
             return found[0]
         if not found:
@@ -134,6 +137,8 @@ class Reception:
         entry = supervisor.entries.get(job)
         if entry is not None and entry.snapshot is not None:
             return entry.snapshot, entry.folder
+        if not ID.match(job):
+            return None
         folder = entry.folder if entry is not None else supervisor.layout.archived(job)
         try:
             recovered = await supervisor.disk.call(supervisor.load, folder)

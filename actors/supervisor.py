@@ -58,11 +58,20 @@ class Supervisor:
     """All open jobs of one store. Create it, `run` it, then ask it."""
 
     def __init__(
-        self, layout: Layout, *, clock: Clock, disk: Disk, spawn: Spawn, most_workers: int = 4
+        self,
+        layout: Layout,
+        *,
+        clock: Clock,
+        disk: Disk,
+        spawn: Spawn,
+        most_workers: int = 4,
+        reads: Disk | None = None,
     ) -> None:
         self.layout = layout
         self.clock = clock
         self.disk = disk
+        self.reads = disk if reads is None else reads
+        """Where whole jobs are read: a read that hangs must not take the threads that commit."""
         self.draining = False
         self.entries: dict[str, JobEntry] = {}
         self.aside: dict[str, tuple[str, str, Instant]] = {}
@@ -138,17 +147,18 @@ class Supervisor:
 
     async def _load_first(self, entry: JobEntry) -> None:
         try:
-            recovered = await self.disk.call(self.load, entry.folder)
+            recovered = await self.reads.call(self.load, entry.folder)
         except UnreadableError as error:
             self._unreadable(entry, error)
             self.start_soon(self._live, entry)
         except (DamagedError, NewerSchemaError) as error:
             await self._set_aside(entry, error)
         else:
-            snapshot = recovered.snapshot
-            self._park_row(entry, snapshot)
-            if self._has_work(snapshot) or entry.box:
+            self._row(entry, recovered.snapshot)
+            if self._has_work(recovered.snapshot) or entry.box:
                 self._activate(entry)
+            else:
+                entry.stage = Stage.PARKED
 
     def load(self, folder: Path) -> Recovered:
         """The job as its files tell it; StoreError or NewerSchemaError otherwise."""
@@ -184,13 +194,22 @@ class Supervisor:
         entry.stage = Stage.ENDED
         self.workshop.slots.unwant(entry.id, entry.digest)
         self.entries.pop(entry.id, None)
+        self._close(entry, error)
+
+    def _close(self, entry: JobEntry, error: ResumedError) -> None:
+        """Nobody reads this box again: slots go back, tries that run are told to end, all are answered."""
+        self.workshop.abandon(entry)
         entry.box.close(error)
         entry.changed()
 
     def admitted(self, entry: JobEntry, line: Line) -> None:
         """A job has become durable: it waits for a slot like any other that is parked."""
         if line.opening is not None:
-            self._park_row(entry, apply(line.opening, line))
+            self._row(entry, apply(line.opening, line))
+        if entry.box:
+            self._activate(entry)
+        else:
+            entry.stage = Stage.PARKED
 
     # ---- activation and parking -----------------------------------------------------------------------
 
@@ -241,12 +260,16 @@ class Supervisor:
                     self._idle.set()
                     return
                 continue
+            if self.draining:
+                entry.stage = Stage.PARKED
+                self._idle.set()
+                return
             await self.clock.wait(wait)
             wait = min(wait * 2, RETRY_MOST)
 
     async def _once(self, entry: JobEntry) -> bool:
         """One life of an actor, from opening the log to parking; True when the job needs none any more."""
-        recovered = await self.disk.call(self.load, entry.folder)
+        recovered = await self.reads.call(self.load, entry.folder)
         writer = await self.disk.call(journal.open_for_writing, entry.folder, recovered)
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
         actor = JobActor(self, entry, recovered, writer)
@@ -264,10 +287,11 @@ class Supervisor:
             if actor.snapshot.outcome is not None:
                 await self._archive(entry, actor.snapshot)
                 return True
-        self._park_row(entry, actor.snapshot)
+        # Still ACTIVE while the row is made: a slot offered meanwhile must not start a second actor.
+        self._row(entry, actor.snapshot)
         if entry.box:
-            entry.stage = Stage.ACTIVE
             return False
+        entry.stage = Stage.PARKED
         return True
 
     def _died(self, entry: JobEntry, error: BaseException) -> None:
@@ -305,8 +329,7 @@ class Supervisor:
         self.entries.pop(entry.id, None)
         entry.stage = Stage.ENDED
         self._answer_late(entry, snapshot)
-        entry.box.close(GoneError(f"{entry.id} has ended"))
-        entry.changed()
+        self._close(entry, GoneError(f"{entry.id} has ended"))
 
     def _answer_late(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Requests that came while the job was being archived get the law's own answer."""
@@ -315,13 +338,12 @@ class Supervisor:
                 message.reply.fill(_decided_late(snapshot, message, self.clock.now()))
         entry.box.adopted()
 
-    def _park_row(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """From here on the job is a row: no task, no descriptor, no process."""
+    def _row(self, entry: JobEntry, snapshot: Snapshot) -> None:
+        """Without an actor the job is a row, an instant to look again, and a place in the queue for slots."""
         now = self.clock.now()
         entry.snapshot = None
         entry.row = views.row(snapshot, now)
         entry.digest = snapshot.code_version.contract
-        entry.stage = Stage.PARKED
         self._schedule(entry, due.next_due(snapshot, now))
         if due.wanted(snapshot, now, 1) and not self.draining:
             self.workshop.want(entry, snapshot.contract)

@@ -232,6 +232,17 @@ class Workshop:
         self._clear(key)
         self.slots.release(worker, key, self._seconds())
 
+    def abandon(self, entry: JobEntry) -> None:
+        """The job is out of our hands: its slots go back, and what still runs of it is told to end."""
+        for message in entry.box.left():
+            if isinstance(message.event, Offered):
+                self.decline(entry, message.event.worker)
+        for (unit, number), worker in list(entry.running.items()):
+            epoch = entry.epoch
+            frame = frames.Stop(job=entry.id, epoch=epoch, item=unit, number=number, grace=0.0)
+            self.slots.send(worker, frame)
+        entry.running.clear()
+
     async def _clean(self, folder: Path) -> None:
         await self.desk.disk.call(scratch.remove, folder)
 
@@ -246,6 +257,8 @@ class Workshop:
             self.slots.troubled(worker.name, frame.code, frame.reason)
             return
         entry = self.desk.entry(frame.job)
+        if entry is None:
+            self.slots.release(worker.name, (frame.job, frame.item, frame.number), self._seconds())
         if entry is None or not self._is_its_own(entry, worker, frame):
             logger.warning(
                 "worker %s answered for %s, which it does not run; nothing was changed",

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from resumed.schemas import events
+from resumed.schemas import codec, events
 from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.snapshot import Decision, Entry, Snapshot
+from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
 from . import requests, work
 from .draft import Draft
@@ -38,6 +38,8 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
     name, decider, law = ROUTES[type(event)]
     draft = Draft(snapshot, now)
     choice = law(draft, event)
+    if isinstance(choice, Unchanged) and isinstance(event, events.Returned):
+        return _evidence(event, choice)
     if not isinstance(choice, str):
         return choice
     by = f"uid:{event.by.uid} {event.by.name}" if hasattr(event, "by") else decider
@@ -51,4 +53,23 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
             reason=getattr(event, "reason", "") or getattr(event, "detail", ""),
         ),
         changes=draft.changes(),
+    )
+
+
+def _evidence(event: events.Returned, why: Unchanged) -> Entry:
+    """A stale or second answer changes nothing and is kept: what it said, and whose it was."""
+    return Entry(
+        transition="stale",
+        decision=Decision(
+            by="author", rule=f"returned {event.unit}".strip(), choice="kept", reason=why.reason
+        ),
+        changes=Changes(),
+        evidence=codec.encode(
+            {
+                "unit": event.unit,
+                "epoch": event.epoch,
+                "number": event.number,
+                "answer": codec.to_plain(event.answer),
+            }
+        ).decode(),
     )
