@@ -19,6 +19,7 @@ from attrs import frozen
 
 from resumed.actors.clock import Clock, SystemClock
 from resumed.actors.containment import start_time
+from resumed.actors.house import House
 from resumed.schemas.errors import BusyError, StoreError
 from resumed.store import layout as store_layout
 from resumed.store import lock
@@ -29,7 +30,6 @@ from .answers import Answers
 from .config import Config
 from .connections import Doorman
 from .desk import Desk, Jobs
-from .household import Household
 from .incoming import Incoming, PlacedLayout
 from .shelf import WorkflowShelf
 from .socket import Seat
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @frozen(kw_only=True)
-class House:
+class Taken:
     """What was taken before the loop runs."""
 
     config: Config
@@ -54,12 +54,12 @@ class House:
 
 def run(config: Config, release: str) -> None:
     """Serves until a signal; BusyError and StoreError are refusals to start."""
-    with taken(config, release) as house:
-        anyio.run(partial(serve, house), backend=config.backend)
+    with taken(config, release) as had:
+        anyio.run(partial(serve, had), backend=config.backend)
 
 
 @contextmanager
-def taken(config: Config, release: str) -> Iterator[House]:
+def taken(config: Config, release: str) -> Iterator[Taken]:
     """The store and the socket, held together and given up together."""
     clock = SystemClock()
     _check_incoming(config)
@@ -77,35 +77,44 @@ def taken(config: Config, release: str) -> Iterator[House]:
         try:
             shelf = WorkflowShelf(config.workflows)
             shelf.reload()
-            yield House(config=config, layout=layout, seat=seat, shelf=shelf, clock=clock, release=release)
+            yield Taken(config=config, layout=layout, seat=seat, shelf=shelf, clock=clock, release=release)
         finally:
             seat.leave()
     finally:
         held.release()
 
 
-async def serve(house: House) -> None:
+async def serve(had: Taken) -> None:
     """Runs the daemon until a signal has drained it."""
-    config = house.config
-    household = Household(config, house.layout, house.shelf, house.clock, os.getpid())
-    jobs = household.reception
-    answers = Answers(Desk(jobs=jobs, shelf=house.shelf), os.geteuid(), house.release)
-    doorman = Doorman(house.seat, lambda connection: conversation.hold(connection, answers), os.geteuid())
+    config, shelf = had.config, had.shelf
+    house = House(
+        had.layout,
+        shelf,
+        clock=had.clock,
+        backend=config.backend,
+        most_workers=config.workers,
+        shelf=lambda: (shelf.names(), shelf.problems),
+        folder_of=lambda _: str(config.workflows),
+    )
+    answers = Answers(Desk(jobs=house.jobs, shelf=shelf), os.geteuid(), had.release)
+    doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), os.geteuid())
+    intake = Incoming(had.layout, house.jobs, had.clock)
     with anyio.open_signal_receiver(*SIGNALS) as signals:
-        async with anyio.create_task_group() as tasks, anyio.create_task_group() as doors:
-            await tasks.start(household.run)
-            await doors.start(doorman.run)
-            intake = Incoming(house.layout, jobs, house.clock)
-            await doors.start(intake.run)
-            doors.start_soon(_reload, house.shelf)
-            _say_ready(house, jobs)
-            await _wait_and_drain(signals, intake, household, config.stop_timeout)
-            doors.cancel_scope.cancel()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(house.run)
+            async with anyio.create_task_group() as doors:
+                await doors.start(doorman.run)
+                await doors.start(intake.run)
+                doors.start_soon(_reload, shelf)
+                _say_ready(had, house.jobs)
+                await _wait_and_drain(signals, intake, house, config.stop_timeout)
+                doors.cancel_scope.cancel()
+            tasks.cancel_scope.cancel()
     log.info("The daemon stopped.")
 
 
 async def _wait_and_drain(
-    signals: AsyncIterator[signal.Signals], intake: Incoming, household: Household, seconds: float
+    signals: AsyncIterator[signal.Signals], intake: Incoming, house: House, seconds: float
 ) -> None:
     """Returns once a signal came and the tries are stopped; a second signal hurries."""
     asked = await anext(signals)
@@ -117,11 +126,11 @@ async def _wait_and_drain(
         async def hurry() -> None:
             again = await anext(signals)
             log.warning("The daemon was asked again to stop (%s), and hurried.", again.name)
-            await household.drain(0)
+            await house.drain(0)
             waiting.cancel_scope.cancel()
 
         waiting.start_soon(hurry)
-        await household.drain(seconds)
+        await house.drain(seconds)
         waiting.cancel_scope.cancel()
 
 
@@ -133,17 +142,17 @@ async def _reload(shelf: WorkflowShelf) -> None:
             log.info("The workflows were read again: %s.", ", ".join(shelf.names()) or "none")
 
 
-def _say_ready(house: House, jobs: Jobs) -> None:
+def _say_ready(had: Taken, jobs: Jobs) -> None:
     view = jobs.house()
     log.info(
         "ready: store %s, socket %s, incoming %s, workflows %s; %d open jobs, %d set aside; loop %s.",
-        house.layout.root,
-        house.config.socket,
-        house.layout.incoming,
-        ", ".join(house.shelf.names()) or "none",
+        had.layout.root,
+        had.config.socket,
+        had.layout.incoming,
+        ", ".join(had.shelf.names()) or "none",
         view.open,
         view.quarantined,
-        house.config.backend,
+        had.config.backend,
     )
 
 
