@@ -28,6 +28,7 @@ from .machine.apply import apply
 from .machine.transition import transition
 from .machine.verdict import Unchanged, Verdict
 from .mailbox import Answered, Message, Offered
+from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class House(Protocol):
 
     clock: Clock
     disk: Disk
+    workshop: Workshop
     draining: bool
     """True once the daemon ends: an attempt without open tries may be left to the next start."""
 
@@ -48,28 +50,8 @@ class House(Protocol):
         """A new snapshot is in force."""
         ...
 
-    def run_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
-        """Hand the unit's open try to its worker."""
-        ...
-
-    def stop_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
-        """Have the unit's open try ended."""
-        ...
-
-    def ended_try(self, entry: JobEntry, unit: str, number: int) -> None:
-        """A try is over: its slot is free."""
-        ...
-
     def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """The job wants a slot."""
-        ...
-
-    def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
-        """Which unit may start in the slot offered in `worker`; None gives the slot back."""
-        ...
-
-    def decline(self, entry: JobEntry, worker: str) -> None:
-        """The slot offered is not used."""
         ...
 
     async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
@@ -194,7 +176,7 @@ class JobActor:
 
     def _verdict(self, tentative: Snapshot, event: events.Event | Offered, now: Instant) -> Verdict:
         if isinstance(event, Offered):
-            unit = self.house.choose(self.entry, tentative, event.worker, now)
+            unit = self.house.workshop.choose(self.entry, tentative, event.worker, now)
             if unit is None:
                 return Unchanged(reason="no start is wanted in this slot")
             return transition(tentative, events.Grant(unit=unit, worker=event.worker), now)
@@ -214,7 +196,7 @@ class JobActor:
 
     def _offer_used(self, offered: Offered, verdict: Verdict) -> None:
         if not isinstance(verdict, Entry):
-            self.house.decline(self.entry, offered.worker)
+            self.house.workshop.decline(self.entry, offered.worker)
 
     # ---- committing -----------------------------------------------------------------------------------
 
@@ -323,16 +305,16 @@ class JobActor:
             key = (action.id, action.n)
             if action.kind is ActionKind.STOP and key not in entry.stopping:
                 entry.stopping.add(key)
-                house.stop_try(entry, snapshot, action.id)
+                house.workshop.stop(entry, snapshot, action.id)
         for action in actions:
             key = (action.id, action.n)
             if action.kind is ActionKind.RUN and key not in entry.running:
-                house.run_try(entry, snapshot, action.id)
+                house.workshop.run(entry, snapshot, action.id)
             elif action.kind is ActionKind.START:
                 starts = True
         for unit, number in list(entry.running):
             row = snapshot.tries.get(unit)
             if row is None or row.number != number:
-                house.ended_try(entry, unit, number)
+                house.workshop.ended(entry, unit, number)
         if starts:
             house.want(entry, snapshot)

@@ -4,7 +4,6 @@ It contains what fails: a damaged, unreadable or slow job, a dead actor, a dead 
 job. It decides nothing about a job's state; requests and reports go into the job's mailbox.
 """
 
-import heapq
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from resumed.schemas.errors import (
     StoreError,
     UnreadableError,
 )
-from resumed.schemas.instant import MICRO, Instant, seconds_until
+from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow
 from resumed.store import archive, journal, quarantine, recovery
@@ -39,6 +38,7 @@ from .machine.apply import apply
 from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
 from .slots import Spawn
+from .timers import Timers
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
@@ -48,8 +48,6 @@ MAX_DEATHS = 3
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
-COARSE = 5.0
-"""The longest the timer sleeps, so that a clock that jumped or a machine that slept is noticed."""
 IDLE_WORKER = 60.0
 """Seconds after which a worker that has nothing to do is ended."""
 
@@ -82,8 +80,7 @@ class Supervisor:
         self.ended = 0
         """Jobs in the archive."""
         self.loaded = anyio.Event()
-        self._timers: list[tuple[int, str]] = []
-        self._earlier = anyio.Event()
+        self.timers = Timers(clock, self.entry, self._rung, self._each_look)
         self._idle = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self.workshop = Workshop(self, spawn, layout.scratch, most_workers)
@@ -100,7 +97,7 @@ class Supervisor:
                     self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
                 self.loading = len(names)
                 self.ended = len(await self.disk.call(archive.ids, self.layout))
-                group.start_soon(self._timer)
+                group.start_soon(self.timers.run)
                 group.start_soon(self._load_all, list(self.entries.values()))
                 task_status.started()
         finally:
@@ -344,7 +341,7 @@ class Supervisor:
         entry.snapshot = None
         entry.row = views.row(snapshot, now)
         entry.digest = snapshot.code_version.contract
-        self._schedule(entry, due.next_due(snapshot, now))
+        self.timers.set(entry, due.next_due(snapshot, now))
         if due.wanted(snapshot, now, 1) and not self.draining:
             self.workshop.want(entry, snapshot.contract)
         entry.changed()
@@ -355,34 +352,14 @@ class Supervisor:
         """A new snapshot is in force."""
         entry.snapshot = snapshot
         entry.digest = snapshot.code_version.contract
-        self._schedule(entry, due.next_due(snapshot, self.clock.now()))
+        self.timers.set(entry, due.next_due(snapshot, self.clock.now()))
         if entry.watchers:
             entry.changed()
-
-    def run_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
-        """Hand an open try to its worker."""
-        self.workshop.run(entry, snapshot, unit)
-
-    def stop_try(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
-        """Have an open try ended."""
-        self.workshop.stop(entry, snapshot, unit)
-
-    def ended_try(self, entry: JobEntry, unit: str, number: int) -> None:
-        """A try is over."""
-        self.workshop.ended(entry, unit, number)
 
     def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """The job wants a slot."""
         if not self.draining:
             self.workshop.want(entry, snapshot.contract)
-
-    def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
-        """Which unit may start in the offered slot."""
-        return self.workshop.choose(entry, snapshot, worker, now)
-
-    def decline(self, entry: JobEntry, worker: str) -> None:
-        """The offered slot goes back."""
-        self.workshop.decline(entry, worker)
 
     async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
         """The answer with its output made durable."""
@@ -401,54 +378,14 @@ class Supervisor:
 
     # ---- time -----------------------------------------------------------------------------------------
 
-    def _schedule(self, entry: JobEntry, at: Instant | None) -> None:
-        entry.next_due = at
-        if at is None or (entry.scheduled is not None and entry.scheduled.wall <= at.wall):
-            return
-        entry.scheduled = at
-        first = not self._timers or at.wall < self._timers[0][0]
-        heapq.heappush(self._timers, (at.wall, entry.id))
-        if first:
-            self._earlier.set()
+    def _rung(self, entry: JobEntry) -> None:
+        if entry.stage is Stage.ACTIVE:
+            entry.box.wake()
+        elif entry.stage is Stage.PARKED and not self.draining:
+            self._activate(entry)
 
-    async def _timer(self) -> None:
-        """Wake jobs whose instant has come, parked or not, and end workers that have been idle for long."""
-        while True:
-            now = self.clock.now()
-            self._fire(now)
-            self.workshop.slots.end_idle_since(now.up / MICRO - IDLE_WORKER)
-            seconds = COARSE
-            if self._timers:
-                seconds = min(seconds, max(0.0, (self._timers[0][0] - now.wall) / MICRO))
-            self._earlier = anyio.Event()
-            await self._sleep(seconds)
-
-    async def _sleep(self, seconds: float) -> None:
-        async with anyio.create_task_group() as group:
-
-            async def until_earlier() -> None:
-                await self._earlier.wait()
-                group.cancel_scope.cancel()
-
-            group.start_soon(until_earlier)
-            await self.clock.wait(seconds)
-            group.cancel_scope.cancel()
-
-    def _fire(self, now: Instant) -> None:
-        while self._timers and self._timers[0][0] <= now.wall:
-            _, job = heapq.heappop(self._timers)
-            entry = self.entries.get(job)
-            if entry is None:
-                continue
-            entry.scheduled = None
-            if entry.next_due is None:
-                continue
-            if seconds_until(entry.next_due, now) > 0:
-                self._schedule(entry, entry.next_due)
-            elif entry.stage is Stage.ACTIVE:
-                entry.box.wake()
-            elif entry.stage is Stage.PARKED and not self.draining:
-                self._activate(entry)
+    def _each_look(self, now: Instant) -> None:
+        self.workshop.slots.end_idle_since(now.up / MICRO - IDLE_WORKER)
 
 
 def _is_cancellation(error: BaseException) -> bool:

@@ -117,9 +117,9 @@ RIGHTS = {
             "shutil.copyfile shutil.copytree shutil.move shutil.rmtree tempfile .write_bytes .write_text "
             ".unlink .rename .mkdir .rmdir .touch .symlink_to .hardlink_to"
         ),
-        words("store/durable.py daemon/socket.py actors/worker"),
-        "one file keeps the order of write, sync, rename, sync the folder; a socket's path is no state, and "
-        "a worker writes its own scratch folder and proof",
+        words("store/durable.py daemon/socket.py actors/scratch.py actors/worker"),
+        "one file keeps the order of write, sync, rename, sync the folder; a socket's path and a scratch "
+        "folder are no state, and a worker writes its own scratch files and proof",
     ),
     "open a socket": Right(
         words("socket socketserver"),
