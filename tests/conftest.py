@@ -1,6 +1,10 @@
 """What every test may ask for: the scale of the fault drills, and a skip where root is needed."""
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,3 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def faults_scale() -> float:
     """The share of its full count a fault drill runs: 0.1 in `./dev test`, 1 in `./dev faults`."""
     return float(os.environ.get("RESUMED_FAULTS_SCALE", "0.1"))
+
+
+@pytest.fixture
+def ram(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of small stores come and go."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    root = Path(tempfile.mkdtemp(prefix="resumed-test-", dir="/dev/shm"))
+    yield root
+    shutil.rmtree(root)

@@ -106,6 +106,10 @@ class Disk(Seam):
                 path.is_dir(), b"" if path.is_dir() else path.read_bytes()
             )
 
+    def revive(self) -> None:
+        """A new process after a kill: what the dead one had written and not synced stays unsure."""
+        self.dead, self.fault = False, None
+
     def tell(self, what: Any) -> None:
         """Note that something was promised to somebody now."""
         self.told.append((len(self.calls), what))

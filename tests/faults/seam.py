@@ -146,10 +146,13 @@ class Seam:
                 self._half(args)
             self.failed(name, args)
             raise OSError(fault.errno, os.strerror(fault.errno), self.calls[-1].about)
-        if fault.when == "half":
-            self._half(args)
-        elif fault.when == "after":
-            self._do(name, args)
+        try:
+            if fault.when == "half":
+                self._half(args)
+            elif fault.when == "after":
+                self._do(name, args)
+        except OSError:
+            pass  # the call refused by itself (a name that was taken); whoever asked never learns it
         self.dead = True
         raise Killed
 

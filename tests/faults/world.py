@@ -19,7 +19,7 @@ from resumed.schemas.snapshot import (
     Torn,
 )
 from resumed.schemas.workflow import Contract, StepContract, StepKind
-from resumed.store import admission, layout
+from resumed.store import admission, journal, layout, recovery
 
 BOOT = "6f1c2b7a-0000-4000-8000-000000000001"
 STEP = StepContract(name="draft", kind=StepKind.JOB)
@@ -116,3 +116,25 @@ def admit(place: layout.Layout, job_id: str = "harbour-7") -> Path:
     """Admit a job and return its folder."""
     admission.admit(place, admission_of(job_id), first_line(job_id))
     return place.job(job_id)
+
+
+def append(opened: journal.Journal, count: int = 1, text: str = "") -> None:
+    """Commit some lines."""
+    for _ in range(count):
+        line = next_line(opened.sequence + 1, opened.digest, text)
+        raw, digest = line_io.spell_line(line)
+        opened.append(raw, line.sequence, digest)
+
+
+def open_job(folder: Path) -> journal.Journal:
+    """Load a job and open it for writing."""
+    return journal.open_for_writing(folder, recovery.load(folder, apply))
+
+
+def checkpoint(opened: journal.Journal, why: str = "outweighed", *, fill: bool = True) -> str:
+    """Rotate, then write the checkpoint of the last line."""
+    opened.rotate(why, fill=fill)
+    found = recovery.load(opened.folder, apply)
+    return opened.write_checkpoint(
+        checkpoint_of(found.snapshot, found.digest, found.job, found.torn), found.sequence
+    )
