@@ -72,8 +72,6 @@ class Supervisor:
         """Where whole jobs are read: a read that hangs must not take the threads that commit."""
         self.draining = False
         self.entries: dict[str, JobEntry] = {}
-        self.aside: dict[str, tuple[str, str, Instant]] = {}
-        """Jobs set aside by this process: id -> (reason, detail, when)."""
         self.unproven: dict[str, str] = {}
         """Workers of an earlier daemon whose end nobody can prove: name -> what is known."""
         self.loading = 0
@@ -184,7 +182,6 @@ class Supervisor:
             entry.stage, entry.trouble, entry.since = Stage.UNREADABLE, f"{error}; and {trouble}", now
             entry.box.refuse_requests(GoneError(f"{entry.id} is set aside: {error}"))
             return
-        self.aside[entry.id] = (reason, str(error), now)
         self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
 
     def _forget(self, entry: JobEntry, error: ResumedError) -> None:
