@@ -64,6 +64,8 @@ def _int(value: Any, _: Any) -> int:
 def _number(value: Any, _: Any) -> float:
     if type(value) is not float and type(value) is not int:
         raise _wrong("number", value)
+    if type(value) is int:
+        _int(value, int)
     return float(value)
 
 
@@ -162,7 +164,7 @@ def _moments(made: Converter) -> None:
         if type(value["wall"]) is not str or type(value["boot"]) is not str or type(value["up"]) is not int:
             raise _WrongTypeError("expected an instant {wall: UTC text, boot: string, up: int}")
         try:
-            return Instant(wall=instant.read(value["wall"]), boot=value["boot"], up=value["up"])
+            return Instant(wall=instant.read(value["wall"]), boot=value["boot"], up=_int(value["up"], int))
         except ValueError as error:
             raise _WrongTypeError(str(error)) from None
 

@@ -2,8 +2,11 @@
 
 import re
 
+MOST = 10 * 366 * 86_400.0
+"""Seconds of the longest span, ten years: an instant that far ahead can still be spelled."""
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)")
 
 
 def read(text: str) -> float:
@@ -11,7 +14,10 @@ def read(text: str) -> float:
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f'expected a duration such as "30s", "15m" or "1h30m", got {text!r}')
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if seconds > MOST:
+        raise ValueError(f"expected a duration of at most ten years, got {text!r}")
+    return seconds
 
 
 def spell(seconds: float) -> str:

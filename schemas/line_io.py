@@ -20,8 +20,17 @@ def spell(payload: bytes) -> tuple[bytes, str]:
 
 
 def spell_line(line: Line) -> tuple[bytes, str]:
-    """The bytes of a commit line and its digest; FaultyInputError when it is longer than MAX_LINE."""
-    raw, found = spell(codec.encode(line))
+    """The bytes of a commit line and its digest.
+
+    FaultyInputError when it is longer than MAX_LINE, or when the strict door would not let it in again.
+    """
+    try:
+        payload = codec.encode(line)
+    except (TypeError, OverflowError) as error:
+        raise FaultyInputError("cannot commit", (str(error),)) from None
+    if b"\\u0000" in payload:
+        strict.parse(payload, "cannot commit")
+    raw, found = spell(payload)
     if len(raw) > MAX_LINE:
         raise FaultyInputError("cannot commit", (f"the line has {len(raw)} bytes, the most is {MAX_LINE}",))
     return raw, found
@@ -52,10 +61,12 @@ def read_line(payload: bytes, level: int, what: str) -> Line:
     if level == STATE_SCHEMA:
         line: Line = _record(payload, Line, what)
         return line
-    value = migrations.migrate("line", strict.parse_own(payload, what), level, what)
     try:
+        value = migrations.migrate("line", strict.parse_own(payload, what), level, what)
         return codec.from_plain(value, Line, what)
     except FaultyInputError as error:
+        if type(error) is not FaultyInputError:
+            raise
         raise DamagedError(str(error)) from None
 
 

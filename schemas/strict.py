@@ -5,6 +5,7 @@ exactly; depth to 64, well under what the encoder can write again (254).
 """
 
 import json
+import re
 from typing import Any, NoReturn
 
 import orjson
@@ -13,6 +14,9 @@ from .errors import FaultyInputError
 
 MAX_DEPTH = 64
 MAX_INT = 2**53 - 1
+
+
+_REFUSED = re.compile("[\x00\ud800-\udfff]")
 
 
 class _Twice:
@@ -118,6 +122,11 @@ def parse_own(raw: bytes, what: str) -> Any:
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
     return parse(raw, what)
+
+
+def plain(text: str) -> str:
+    """The text with U+FFFD for each character that the door refuses, for words of programs and systems."""
+    return _REFUSED.sub("\ufffd", text)
 
 
 def check_json_text(text: str, what: str) -> str:

@@ -11,10 +11,18 @@ from .job import Item, ItemState
 _PENDING = ItemState.PENDING
 
 
+def _is_fresh(item: Item) -> bool:
+    return item.state is _PENDING and item.not_before is None and item.at != ""
+
+
+def _is_outside(item: Item) -> bool:
+    return item.state is _PENDING and item.at == ""
+
+
 class ItemTable:
     """Items by id, in admission order. Never mutated after creation, except by `settle`."""
 
-    __slots__ = ("_base", "_order", "_over", "counts", "delayed", "low")
+    __slots__ = ("_base", "_order", "_over", "counts", "delayed", "low", "outside")
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self._base: dict[str, Item] = {}
@@ -25,13 +33,16 @@ class ItemTable:
         self.delayed: frozenset[str] = frozenset()
         """Pending items that have a `not_before`."""
         self.low = 0
-        """No item before this ordinal is pending without a `not_before`."""
+        """No item before this ordinal is fresh."""
+        self.outside = 0
+        """Pending items that have entered no step: they wait for a fan-out that takes them in."""
         for item in items:
             if item.id in self._base or item.ordinal != len(self._order):
                 raise ValueError(f"item {item.id!r} is out of order or twice in the table")
             self._base[item.id] = item
             self._order.append(item.id)
             self.counts[item.state] = self.counts.get(item.state, 0) + 1
+            self.outside += _is_outside(item)
         self.delayed = frozenset(i.id for i in self._base.values() if i.state is _PENDING and i.not_before)
 
     def __len__(self) -> int:
@@ -68,7 +79,7 @@ class ItemTable:
         new = ItemTable.__new__(ItemTable)
         new._base, new._order = self._base, self._order
         new._over = dict(self._over)
-        new.counts, new.low = dict(self.counts), self.low
+        new.counts, new.low, new.outside = dict(self.counts), self.low, self.outside
         delayed = self.delayed
         size = len(self)
         for item in items:
@@ -82,26 +93,28 @@ class ItemTable:
                 size += 1
             else:
                 new.counts[old.state] -= 1
+                new.outside -= _is_outside(old)
             new._over[item.id] = item
             new.counts[item.state] = new.counts.get(item.state, 0) + 1
+            new.outside += _is_outside(item)
             if item.state is _PENDING and item.not_before is not None:
                 delayed = delayed | {item.id}
             else:
                 if item.id in delayed:
                     delayed = delayed - {item.id}
-                if item.state is _PENDING and item.ordinal < new.low:
+                if _is_fresh(item) and item.ordinal < new.low:
                     new.low = item.ordinal
         new.delayed = delayed
         return new
 
     def fresh(self, most: int) -> list[str]:
-        """Up to `most` pending items without a `not_before`, in order."""
+        """Up to `most` items, in order, that are pending at a step without a `not_before`."""
         found: list[str] = []
         size = len(self)
         position = self.low
         while position < size and len(found) < most:
             item = self[self._order[position]]
-            if item.state is _PENDING and item.not_before is None:
+            if _is_fresh(item):
                 found.append(item.id)
             position += 1
         return found
@@ -114,8 +127,7 @@ class ItemTable:
         size = len(self._base)
         low = self.low
         while low < size:
-            item = self._base[self._order[low]]
-            if item.state is _PENDING and item.not_before is None:
+            if _is_fresh(self._base[self._order[low]]):
                 break
             low += 1
         self.low = low

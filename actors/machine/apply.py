@@ -6,6 +6,7 @@ Never decides anything: a newer release must read old lines as they were meant w
 from typing import Any
 
 from attrs import evolve
+
 from resumed.schemas.snapshot import Changes, Line, Snapshot
 
 SCALARS = ("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome")
@@ -32,7 +33,7 @@ def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
 
 
 def apply(snapshot: Snapshot, line: Line) -> Snapshot:
-    """The snapshot after `line`; its item table shares storage with the one before, see `ItemTable.settle`."""
+    """The snapshot after `line`; it shares storage with the one before (see `ItemTable.settle`)."""
     fields: dict[str, Any] = {}
     for entry in line.entries:
         fields = apply_changes(snapshot, entry.changes)

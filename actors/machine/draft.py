@@ -4,6 +4,8 @@ It lives for one call of the law; nothing of it is seen outside before its chang
 """
 
 from attrs import evolve
+
+from resumed.schemas.durations import MOST
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import (
     Attempt,
@@ -12,7 +14,6 @@ from resumed.schemas.job import (
     Item,
     ItemState,
     Mark,
-    Next,
     Outcome,
     StopReason,
     Try,
@@ -20,6 +21,10 @@ from resumed.schemas.job import (
 from resumed.schemas.snapshot import Changes, Snapshot
 from resumed.schemas.table import ItemTable
 from resumed.schemas.workflow import StepContract
+
+NOT_GONE = "not_gone"
+"""The hold of a job whose last trees are not proven dead: it hides no other, and nothing starts or ends by
+itself under it, however the job was told to end (DESIGN.md, I6)."""
 
 
 class Draft:
@@ -39,7 +44,6 @@ class Draft:
         self.expiry: Mark | None = snapshot.expiry
         self.hold: Hold | None = snapshot.hold
         self.outcome: Outcome | None = snapshot.outcome
-        self.next: Next = snapshot.next
         self.tries: dict[str, Try] = dict(snapshot.tries)
         self.state: dict[str, str] = {}
         self._before = snapshot
@@ -77,7 +81,7 @@ class Draft:
         return self.step_of(unit).tries
 
     def start(self, unit: Item, worker: str) -> None:
-        """Open a try of the unit, and an attempt if there is none. A crash counts until an end is recorded."""
+        """Open a try of the unit, and an attempt if there is none; a crash until an end is recorded."""
         if self.attempt is None:
             self.epoch += 1
             self.attempt = Attempt(epoch=self.epoch, opened=self.now)
@@ -100,13 +104,14 @@ class Draft:
             step=unit.at,
             occurrence=unit.occurrence,
             started=self.now,
-            until=later(self.now, self.step_of(unit).timeout),
+            until=later(self.now, min(self.step_of(unit).timeout, MOST)),
             worker=worker,
         )
 
     def mark_stop(self, row: Try, reason: StopReason) -> None:
-        """Mark an open try to be stopped; the first reason stays."""
-        if row.stop is None:
+        """Mark an open try to be stopped; the first reason stays, but a skip is a person's word and takes its
+        place: the item must not come back because the try was being stopped already."""
+        if row.stop is None or reason is StopReason.SKIP:
             self.tries[row.item] = evolve(row, stop=reason)
 
     def mark_all(self, reason: StopReason) -> None:
@@ -115,9 +120,18 @@ class Draft:
             self.mark_stop(row, reason)
 
     def set_hold(self, code: str, reason: str) -> None:
-        """Hold the job, unless it is held already: the first reason is the one to mend."""
-        if self.hold is None:
+        """Hold the job, unless it is held already: the first reason is the one to mend. Trees that may be
+        alive come before any other reason."""
+        if self.hold is None or (code == NOT_GONE and self.hold.code != NOT_GONE):
             self.hold = Hold(code=code, reason=reason, owner=self.job.owner, since=self.now)
+
+    def has_ended(self) -> bool:
+        """True once the job is terminal."""
+        return self.outcome is not None
+
+    def is_unproven(self) -> bool:
+        """True while a tree of the job may still be alive."""
+        return self.hold is not None and self.hold.code == NOT_GONE
 
     def stopping(self) -> bool:
         """True once a cancel or an expiry is on record."""
@@ -134,6 +148,10 @@ class Draft:
             if getattr(self, name) is None and getattr(before, name) is not None
         )
 
+        # The position permits its own step next; in a fan-out, the step that items enter by.
+        step = self.position.at if self.each is None else self.each.start
+        following = before.next if before.next.step == step else evolve(before.next, step=step)
+
         def new(name: str) -> bool:
             return getattr(self, name) is not getattr(before, name)
 
@@ -142,7 +160,7 @@ class Draft:
             tries=opened,
             ended=ended,
             position=self.position if new("position") else None,
-            next=self.next if self.next != before.next else None,
+            next=following if following is not before.next else None,
             each=self.each if new("each") else None,
             state=self.state,
             epoch=self.epoch if self.epoch != before.epoch else None,

@@ -6,6 +6,7 @@ A stop that we asked for is a recorded end and clears the crash count; a death i
 from enum import StrEnum
 
 from attrs import evolve, frozen
+
 from resumed.schemas.instant import later
 from resumed.schemas.job import Item, ItemState, StopReason
 
@@ -87,14 +88,17 @@ def end_without_answer(draft: Draft, unit: Item, stop: StopReason | None, died: 
 
 
 def count_failure(draft: Draft, unit: Item, code: str, reason: str) -> str:
-    """Count a failed try of the unit: another after a pause while the limit allows, else it has failed."""
+    """Count a failed try of the unit: another after a pause while the limit allows, else an item has failed
+    and a job step is held."""
     step = draft.step_of(unit)
     failures = unit.failures + 1
     unit = evolve(unit, failures=failures, crashes=0, code=code, reason=reason)
     if failures >= draft.tries_most(unit):
-        draft.put(evolve(unit, state=ItemState.FAILED, not_before=None))
         if unit.id == "":
-            draft.set_hold("step_failed", f"step {unit.at} failed {failures} times; last: {reason}")
+            # Not failed: a person may have it tried again. `failed` is the handler's own word.
+            hold_unit(draft, unit, "step_failed", f"failed {failures} times; last: {reason}")
+            return "held"
+        draft.put(evolve(unit, state=ItemState.FAILED, not_before=None))
         return "failed"
     wait = backoff(step, failures, draft.job.id, unit.id)
     draft.put(evolve(unit, state=ItemState.PENDING, not_before=later(draft.now, wait)))
@@ -103,6 +107,7 @@ def count_failure(draft: Draft, unit: Item, code: str, reason: str) -> str:
 
 def hold_unit(draft: Draft, unit: Item, code: str, reason: str) -> None:
     """Hold an item, or the whole job when the unit is the job's own position."""
+    code, reason = code or "held", reason or "no reason was given"
     draft.put(evolve(unit, state=ItemState.HELD, not_before=None, code=code, reason=reason))
     if unit.id == "":
         draft.set_hold(code, f"step {unit.at}: {reason}")

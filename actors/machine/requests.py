@@ -4,19 +4,18 @@ A request that finds the job as it wants it is Unchanged, not refused: asking tw
 """
 
 from attrs import evolve
+
 from resumed.schemas import events
 from resumed.schemas.job import Ending, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
 from .draft import Draft
 from .verdict import Unchanged
-from .work import settle
+from .work import enter, settle
 
 Choice = str | Refusal | Unchanged
 
-ITEM_HOLDS = frozenset(
-    {"items_failed", "items_held", "interrupted", "crashes", "timeout", "canceled", "expired"}
-)
+ITEM_HOLDS = frozenset({"items_failed", "items_held"})
 """Codes of holds that only say that items need a person; lifted when those items are dealt with."""
 
 _STUCK = (ItemState.FAILED, ItemState.HELD)
@@ -62,7 +61,10 @@ def pause(draft: Draft, event: events.Pause) -> Choice:
 
 def resume(draft: Draft, event: events.Resume) -> Choice:
     """Lifts a pause and a hold of the whole job; a job step that was held or failed is entered afresh."""
-    if refusal := _ended(draft, "resume") or _stopping(draft, "resume"):
+    if refusal := _ended(draft, "resume"):
+        return refusal
+    # A person's word that nothing of the job runs any more is wanted of a job being ended, too.
+    if not draft.is_unproven() and (refusal := _stopping(draft, "resume")):
         return refusal
     if draft.pause is None and draft.hold is None:
         return Unchanged(reason=f"{draft.job.id} is not paused and not held: it goes on by itself")
@@ -72,7 +74,7 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
             return _needs_items(draft, hold.reason)
     else:
         draft.hold = None
-        if draft.position.state in _STUCK:
+        if draft.position.state is ItemState.HELD:
             draft.put(_afresh(draft.position))
     draft.pause = None
     settle(draft)
@@ -94,12 +96,13 @@ def cancel(draft: Draft, event: events.Cancel) -> Choice:
         if draft.outcome.ending is Ending.CANCELED:
             return Unchanged(reason=f"{draft.job.id} is canceled already")
         return _too_late(draft.job.id, "cancel", draft.outcome)
-    if draft.cancel is not None:
-        return Unchanged(reason=f"{draft.job.id} is being canceled already, by {draft.cancel.by}")
+    mark = draft.cancel or draft.expiry
+    if mark is not None:
+        return Unchanged(reason=f"{draft.job.id} is being ended already, by {mark.by}")
     draft.cancel = Mark(by=event.by.name, at=draft.now, reason=event.reason)
     draft.mark_all(StopReason.CANCEL)
     settle(draft)
-    return "canceled" if draft.outcome is not None else "canceling"
+    return "canceled" if draft.has_ended() else "canceling"
 
 
 def _stuck(draft: Draft) -> list[Item]:
@@ -145,16 +148,19 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
     chosen = _chosen(draft, event.items, "retry", (*_STUCK, ItemState.SKIPPED))
     if isinstance(chosen, Refusal):
         return chosen
-    own = not event.items and draft.position.state in _STUCK
+    own = not event.items and draft.position.state is ItemState.HELD
     if not chosen and not own:
         return Unchanged(reason=f"nothing of {draft.job.id} has failed or is held")
     if chosen and draft.each is None:
         return Refusal(
             code="fan_out_over",
-            reason=f"cannot retry items of {draft.job.id}: it has gone on from them to {draft.position.at}",
+            reason=f"cannot retry items of {draft.job.id}: it stands at step {draft.position.at}, "
+            "where no items run",
             commands=(f"resumectl show {draft.job.id}",),
         )
-    draft.put_many([_afresh(item) for item in chosen])
+    if draft.each is not None:
+        start = draft.each.start
+        draft.put_many([_afresh(item) if item.at else enter(item, start) for item in chosen])
     if own:
         draft.put(_afresh(draft.position))
     _lift_item_hold(draft, own=own)
@@ -170,7 +176,7 @@ def skip(draft: Draft, event: events.Skip) -> Choice:
     chosen = _chosen(draft, event.items, "skip", states)
     if isinstance(chosen, Refusal):
         return chosen
-    chosen = [item for item in chosen if item.state is not ItemState.SKIPPED]
+    chosen = [item for item in chosen if not _is_left_out(draft, item)]
     if not chosen:
         return Unchanged(reason=f"nothing of {draft.job.id} is left to skip")
     reason = event.reason or f"left out by {event.by.name}"
@@ -190,6 +196,14 @@ def skip(draft: Draft, event: events.Skip) -> Choice:
     return f"skipped {len(chosen)} items"
 
 
+def _is_left_out(draft: Draft, item: Item) -> bool:
+    row = draft.tries.get(item.id)
+    return item.state is ItemState.SKIPPED or (row is not None and row.stop is StopReason.SKIP)
+
+
 def _lift_item_hold(draft: Draft, *, own: bool) -> None:
-    if draft.hold is not None and (own or (draft.hold.code in ITEM_HOLDS and draft.each is not None)):
+    """A hold that says what was dealt with is over; one that says that trees may be alive is not."""
+    if draft.hold is None or draft.is_unproven():
+        return
+    if own or (draft.hold.code in ITEM_HOLDS and draft.each is not None):
         draft.hold = None

@@ -1,16 +1,20 @@
 """The one word a job stands under, and what may be done about it: derived, stored nowhere."""
 
 from resumed.schemas.instant import Instant
-from resumed.schemas.job import Status
+from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 
+from .draft import NOT_GONE
 from .due import next_start, wanted
+from .requests import ITEM_HOLDS
 
 
 def status(snapshot: Snapshot, now: Instant) -> Status:
     """The status of a job. A job that winds down still runs until its last try is gone."""
     if snapshot.outcome is not None:
         return Status(snapshot.outcome.ending.value)
+    if snapshot.tries and _is_ending(snapshot):
+        return Status.RUNNING
     if snapshot.hold is not None:
         return Status.HELD
     if snapshot.tries:
@@ -20,6 +24,15 @@ def status(snapshot: Snapshot, now: Instant) -> Status:
     if wanted(snapshot, now, 1):
         return Status.READY
     return Status.WAITING
+
+
+def _is_ending(snapshot: Snapshot) -> bool:
+    return snapshot.cancel is not None or snapshot.expiry is not None
+
+
+def needs_items(snapshot: Snapshot) -> bool:
+    """True when the job is held only because items of it are failed or held."""
+    return snapshot.each is not None and snapshot.hold is not None and snapshot.hold.code in ITEM_HOLDS
 
 
 def since(snapshot: Snapshot) -> Instant:
@@ -40,7 +53,7 @@ def why(snapshot: Snapshot, now: Instant) -> str:
     if snapshot.outcome is not None:
         return snapshot.outcome.reason or f"it is {snapshot.outcome.ending}"
     mark = snapshot.cancel or snapshot.expiry
-    if mark is not None:
+    if mark is not None and snapshot.tries:
         return f"being ended by {mark.by}: {len(snapshot.tries)} running tries are stopped first"
     if snapshot.hold is not None:
         return snapshot.hold.reason
@@ -63,17 +76,18 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
     job = snapshot.job.id
     if snapshot.outcome is not None:
         return (f"resumectl show {job}", f"resumectl logs {job}")
-    if snapshot.cancel is not None or snapshot.expiry is not None:
+    hold, ending = snapshot.hold, _is_ending(snapshot)
+    if ending and (hold is None or hold.code != NOT_GONE):
         return (f"resumectl watch {job}",)
-    if snapshot.hold is not None:
-        if snapshot.each is not None:
-            return (
-                f"resumectl retry {job}",
-                f"resumectl skip {job}",
-                f"resumectl logs {job} ITEM",
-                f"resumectl cancel {job}",
-            )
-        return (f"resumectl resume {job}", f"resumectl cancel {job}")
-    if snapshot.pause is not None:
-        return (f"resumectl resume {job}", f"resumectl cancel {job}")
-    return (f"resumectl pause {job}", f"resumectl cancel {job}")
+    stuck = snapshot.items.count(ItemState.FAILED) + snapshot.items.count(ItemState.HELD)
+    possible: list[str] = []
+    if snapshot.pause is not None or (hold is not None and not needs_items(snapshot)):
+        possible.append("resume")
+    if stuck and snapshot.each is not None and not ending:
+        possible += ["retry", "skip"]
+    if hold is None and snapshot.pause is None:
+        possible.append("pause")
+    if not ending:
+        possible.append("cancel")
+    logs = (f"resumectl logs {job} ITEM",) if stuck else ()
+    return (*(f"resumectl {verb} {job}" for verb in possible), *logs)

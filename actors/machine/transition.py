@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from resumed.schemas import codec, events
+from attrs import evolve
+
+from resumed.schemas import codec, events, strict
 from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
@@ -36,8 +38,12 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
     Pure: the snapshot is not touched, and the same three arguments always give the same answer.
     """
     name, decider, law = ROUTES[type(event)]
+    event = _legible(event)
     draft = Draft(snapshot, now)
-    choice = law(draft, event)
+    if snapshot.outcome is not None and decider != "person":
+        choice: str | Refusal | Unchanged = Unchanged(reason=f"{snapshot.job.id} has ended")
+    else:
+        choice = law(draft, event)
     if isinstance(choice, Unchanged) and isinstance(event, events.Returned):
         return _evidence(event, choice)
     if not isinstance(choice, str):
@@ -73,3 +79,10 @@ def _evidence(event: events.Returned, why: Unchanged) -> Entry:
             }
         ).decode(),
     )
+
+
+def _legible(event: Any) -> Any:
+    """The event with texts that can be stored: what programs and systems say may hold anything."""
+    texts = {name: getattr(event, name) for name in ("reason", "detail", "error") if hasattr(event, name)}
+    plain = {name: strict.plain(text) for name, text in texts.items()}
+    return event if plain == texts else evolve(event, **plain)

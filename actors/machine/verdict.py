@@ -1,6 +1,7 @@
 """What the law answers: an entry to commit, a refusal, or that nothing would change."""
 
 from attrs import frozen
+
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry
 

@@ -5,7 +5,9 @@ refusal or an Unchanged leaves the draft to be thrown away.
 """
 
 from attrs import evolve
-from resumed.schemas import decisions, events
+
+from resumed.schemas import decisions, durations, events, strict
+from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import later, reached
 from resumed.schemas.job import (
     Each,
@@ -20,12 +22,15 @@ from resumed.schemas.job import (
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from .draft import Draft
+from .draft import NOT_GONE, Draft
 from .due import is_near, wanted
 from .ends import count_failure, end_without_answer, hold_unit
 from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
+
+SUSPECT_CRASHES = 2
+"""From this many deaths in a row on, a unit starts alone, store-wide (DESIGN.md section 3)."""
 
 
 def grant(draft: Draft, event: events.Grant) -> Choice:
@@ -53,14 +58,12 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     worker = row.worker
     del draft.tries[unit.id]
     unit = evolve(unit, crashes=0, ended=draft.now)
-    skip = row.stop is StopReason.SKIP
     decided = event.answer.decided
-    problem = _problem(draft, unit, decided)
-    if problem:
+    problem = _problem(draft, unit, decided) or _text_problem(unit, event.answer)
+    if row.stop is StopReason.SKIP and not isinstance(decided, decisions.Accepted):
+        choice = _left_out(draft, unit)
+    elif problem:
         choice = count_failure(draft, unit, "author_error", problem)
-    elif skip and not isinstance(decided, decisions.Accepted):
-        draft.put(evolve(unit, state=ItemState.SKIPPED, code="skipped", reason="left out by a person"))
-        choice = "skipped"
     else:
         if unit.id == "":
             draft.state = dict(event.answer.state)
@@ -69,9 +72,14 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     if event.slot:
         for name in wanted(draft, draft.now, 1):
             following = draft.unit(name)
-            if following is not None and following.crashes == 0:
+            if following is not None and following.crashes < SUSPECT_CRASHES:
                 draft.start(following, worker)
     return choice
+
+
+def _left_out(draft: Draft, unit: Item) -> str:
+    draft.put(evolve(unit, state=ItemState.SKIPPED, code="skipped", reason="left out by a person"))
+    return "skipped"
 
 
 def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
@@ -90,10 +98,30 @@ def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
         wants = [(decided.start, StepKind.ITEM), (decided.then, StepKind.JOB)]
         if decided.parallel < 1 or (decided.tries is not None and decided.tries < 1):
             return f"step {unit.at}: a fan-out needs parallel and tries of at least 1"
+        names = [new.id for new in decided.items or ()]
+        if len(set(names)) < len(names) or "" in names:
+            return f"step {unit.at}: a fan-out names an item twice, or by an empty name"
+    elif isinstance(decided, decisions.Later) and not decided.seconds <= durations.MOST:
+        return f"step {unit.at}: cannot wait {decided.seconds} seconds, the most is {durations.MOST:.0f}"
     for name, kind in wants:
         step = draft.contract.step(name)
         if step is None or step.kind is not kind:
             return f"step {unit.at} went to {name!r}, which is not a step of each {kind}"
+    return ""
+
+
+def _text_problem(unit: Item, answer: decisions.Answer) -> str:
+    """Why the JSON texts of an answer cannot be kept; empty when they can."""
+    texts = {f"state field {name}": text for name, text in answer.state.items()}
+    if isinstance(answer.decided, decisions.NextStep):
+        texts["data"] = answer.decided.data
+    elif isinstance(answer.decided, decisions.FanOut):
+        texts |= {f"inputs of {new.id}": new.inputs for new in answer.decided.items or ()}
+    try:
+        for name, text in texts.items():
+            strict.check_json_text(text, f"step {unit.at}: cannot keep the {name}")
+    except FaultyInputError as error:
+        return str(error)
     return ""
 
 
@@ -142,7 +170,10 @@ def enter(unit: Item, step: str, data: str = "{}") -> Item:
 
 
 def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
-    """Items enter their first step; those named that do not exist are made, in the order they are named."""
+    """Items enter their first step; those named that do not exist are made, in the order they are named.
+
+    What is done stays done, and what a person left out stays left out, whoever names it.
+    """
     draft.each = Each(start=decided.start, then=decided.then, parallel=decided.parallel, tries=decided.tries)
     chosen: list[Item] = []
     size = len(draft.items)
@@ -152,11 +183,10 @@ def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
         for new in decided.items:
             old = draft.items.get(new.id)
             if old is None:
-                old = Item(id=new.id, ordinal=size, source=new.source, inputs=new.inputs)
+                old = Item(id=new.id, ordinal=size, inputs=new.inputs)
                 size += 1
-            elif new.source is not None:
-                old = evolve(old, source=new.source)
-            if old.state is not ItemState.DONE:
+            if old.state not in (ItemState.DONE, ItemState.SKIPPED):
+                old = old if new.source is None else evolve(old, source=new.source)
                 chosen.append(enter(old, decided.start))
     draft.put_many(chosen)
     draft.put(evolve(position, state=ItemState.PENDING, not_before=None, code="", reason=""))
@@ -171,7 +201,11 @@ def raised(draft: Draft, event: events.Raised) -> Choice:
     unit = draft.unit(event.unit)
     assert unit is not None
     del draft.tries[unit.id]
-    choice = count_failure(draft, evolve(unit, ended=draft.now), "raised", event.error)
+    unit = evolve(unit, crashes=0, ended=draft.now)
+    if row.stop is StopReason.SKIP:
+        choice = _left_out(draft, unit)
+    else:
+        choice = count_failure(draft, unit, "raised", event.error)
     settle(draft)
     return choice
 
@@ -199,9 +233,7 @@ def woke(draft: Draft, event: events.Woke) -> Choice:
     draft.attempt = None
     if event.unproven:
         names = ", ".join(event.unproven)
-        draft.set_hold(
-            "not_gone", f"nobody can tell that these workers ended: {names}. {event.detail}".strip()
-        )
+        draft.set_hold(NOT_GONE, f"nobody can tell that these workers ended: {names}. {event.detail}".strip())
     settle(draft)
     return "woke"
 
@@ -236,9 +268,10 @@ def shutdown(draft: Draft, event: events.Shutdown) -> Choice:
 
 def trouble(draft: Draft, event: events.Trouble) -> Choice:
     """The machine cannot go on with the job: held, and what runs is stopped."""
-    if draft.hold is not None:
-        return Unchanged(reason=f"held already: {draft.hold.code}")
+    before = draft.hold
     draft.set_hold(event.code, event.reason)
+    if before is not None and draft.hold is before:
+        return Unchanged(reason=f"held already: {before.code}")
     draft.mark_all(StopReason.HOLD)
     settle(draft)
     return "held"
@@ -258,7 +291,8 @@ def _settle_fan_out(draft: Draft) -> None:
     if each is None or draft.tries or draft.stopping():
         return
     count = draft.items.count
-    if count(ItemState.PENDING) or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW):
+    pending = count(ItemState.PENDING) - draft.items.outside
+    if pending or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW):
         return
     failed, held = count(ItemState.FAILED), count(ItemState.HELD)
     if failed or held:
@@ -276,11 +310,11 @@ def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
     said = " and ".join(part for part in parts if part)
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
     reason = f"{said} of {len(draft.items)} items; {first.id}: {first.reason}{more}"
-    return ("items_failed" if failed else first.code or "items_held"), reason
+    return ("items_failed" if failed else "items_held"), reason
 
 
 def _settle_job(draft: Draft) -> None:
-    if draft.tries:
+    if draft.tries or draft.is_unproven():
         return
     if draft.stopping():
         mark = draft.cancel or draft.expiry
@@ -289,5 +323,5 @@ def _settle_job(draft: Draft) -> None:
         draft.outcome = Outcome(ending=ending, at=draft.now, reason=mark.reason)
     elif draft.position.state is ItemState.DONE:
         draft.outcome = Outcome(ending=Ending.COMPLETED, at=draft.now)
-    elif draft.position.state is ItemState.FAILED and draft.hold is None:
+    elif draft.position.state is ItemState.FAILED:
         draft.outcome = Outcome(ending=Ending.FAILED, at=draft.now, reason=draft.position.reason)
