@@ -1,0 +1,247 @@
+"""What people see: golden screens, nothing a terminal would obey, columns that give way from the right."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from resumed.daemon import render, verbs
+
+NOW = 1_796_040_000.0  # 2026-11-30, a Monday, noon UTC
+HOUR = 3600
+MICRO = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Screens show local time; here that is UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def at(hours: float) -> int:
+    return int((NOW + hours * HOUR) * MICRO)
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    whole = {
+        "id": "attic", "status": "running", "workflow": "x265", "version": 1, "title": "", "owner": "anna",
+        "done": 311, "total": 500, "failed": 2, "held": 0, "running": 4, "since": at(-1), "created": at(-30),
+        "wakes": 0, "needs": "", "needs_person": False, "sequence": 9, "epoch": 1,
+    }  # fmt: skip
+    return whole | changes
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    whole = {
+        "id": "a.mkv", "state": "done", "at": "", "tries": 1, "failures": 0, "code": "", "reason": "",
+        "started": at(-2), "ended": at(-1), "not_before": 0, "output": "ab", "size": 123_456,
+    }  # fmt: skip
+    return whole | changes
+
+
+ROWS = [
+    row(id="pay-nov", status="held", done=41, total=44, failed=0, held=3, running=0, owner="finance",
+        needs="3 items held: retry or skip", needs_person=True, since=at(-26)),
+    row(id="bump-httpx", status="paused", done=22, total=30, failed=0, running=0, since=at(-200 * 24)),
+    row(id="label-7", status="waiting", done=0, total=1, failed=0, running=0, wakes=at(3), owner="lee"),
+    row(),
+]  # fmt: skip
+
+
+GOLDEN_LIST = [
+    "  JOB         STATUS      DONE  FAIL  NEEDS / NEXT                 SINCE   OWNER",
+    "! pay-nov     held       41/44     3  3 items held: retry or skip  Sun     finance",
+    "= bump-httpx  paused     22/30     0  -                            14 May  anna",
+    "o label-7     waiting      0/1     0  goes on 15:00                11:00   lee",
+    "> attic       running  311/500     2  4 at work                    11:00   anna",
+    "4 open, 1 needs a person (resumectl show JOB), 14 ended (list -a)",
+]
+
+
+def test_list_screen() -> None:
+    """A line for each job: sign, name, status, counts, what it needs; and what to type for the rest."""
+    lines = render.job_list({"jobs": ROWS, "ended": [], "ended_count": 14}, NOW, 100, False, False)
+
+    assert GOLDEN_LIST == lines
+
+
+@pytest.mark.parametrize(
+    ("width", "last"),
+    [(100, "OWNER"), (75, "SINCE"), (65, "NEEDS / NEXT"), (40, "FAIL"), (20, "STATUS"), (3, "")],
+)
+def test_columns_give_way_from_the_right(width: int, last: str) -> None:
+    """In a narrow terminal whole columns go, the last one first; what is left fits."""
+    lines = render.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, width, False, False)
+
+    assert lines[0].endswith(last)
+    assert all(len(line) <= max(width, 1) for line in lines[1:-1])
+
+
+def test_empty_list_says_so() -> None:
+    """Without jobs there is one line, and it says where the ended ones are."""
+    assert ["0 open, 0 ended (list -a)"] == render.job_list(
+        {"jobs": [], "ended": [], "ended_count": 0}, NOW, 80, False, False
+    )
+
+
+def test_show_screen() -> None:
+    """One job: how it stands and why, its facts, the items that need somebody first, what may be typed."""
+    view = {
+        "row": ROWS[0] | {"title": "November", "since": at(-1)},
+        "requester": "bo",
+        "objective": "Pay what was approved.",
+        "labels": {"month": "11"},
+        "step": "pay",
+        "reason": "3 items are held",
+        "items": [
+            item(),
+            item(
+                id="inv-1",
+                state="held",
+                code="interrupted",
+                reason="its outcome is unknown",
+                output="",
+                tries=2,
+            ),
+            item(id="inv-2", state="pending", output="", tries=0, started=0, ended=0),
+        ],
+        "commands": ["resumectl retry pay-nov", "resumectl skip pay-nov --reason .."],
+        "folder": "/var/lib/resumed/jobs/ab/pay-nov",
+    }
+
+    assert [
+        "! pay-nov is held since 11:00: 3 items are held",
+        "title      November",
+        "objective  Pay what was approved.",
+        "workflow   x265@1, at pay",
+        "owner      finance, asked by bo",
+        "admitted   2026-11-29 06:00:00",
+        "items      41/44 done, 3 held",
+        "next       3 items held: retry or skip",
+        "labels     month=11",
+        "folder     /var/lib/resumed/jobs/ab/pay-nov",
+        "",
+        "  ITEM   STATE    AT  TRIES  SINCE      SIZE  REASON",
+        "! inv-1  held     -       2  11:00         -  interrupted: its outcome is unknown",
+        ". inv-2  pending  -       0  -             -",
+        "+ a.mkv  done     -       1  11:00  123.5 kB",
+        "",
+        "you may",
+        "  resumectl retry pay-nov",
+        "  resumectl skip pay-nov --reason ..",
+    ] == render.job_view(view, NOW, 100, False, False)
+
+
+def test_many_items_are_cut_unless_all_are_asked_for() -> None:
+    """A job of many items shows the first ones and how many more there are."""
+    items = [item(id=f"{number:03}") for number in range(100)]
+    few, everything = (render.item_table(items, NOW, 100, False, wanted) for wanted in (False, True))
+
+    assert "  and 80 more (show --all)" == few[-1]
+    assert (22, 101) == (len(few), len(everything))
+
+
+def test_progress_line_fits_and_counts() -> None:
+    """The bar shows the share that is done, and the line never wraps."""
+    line = render.progress(row(), 100)
+
+    assert (
+        "> attic [########################................] 311/500 done, 4 at work, 2 failed, running"
+        == line
+    )
+    assert all(len(render.progress(row(id="x" * 90), width)) < width for width in (30, 80, 120))
+
+
+HOSTILE = {
+    "escape": "\x1b[2J",
+    "title": "\x1b]0;owned\x07",
+    "C1 CSI": "\x9b31m",
+    "line feed": "a\nb",
+    "carriage return": "a\rb",
+    "next line": "a\x85b",
+    "line separator": "a\u2028b",
+    "paragraph separator": "a\u2029b",
+    "right to left": "\u202egpj.exe",
+    "isolate": "\u2066x",
+    "zero width": "a\u200bb",
+    "byte order mark": "\ufeffa",
+    "backspace": "ok\x08\x08no",
+    "NUL": "a\x00b",
+    "delete": "a\x7fb",
+    "tag": "\U000e0041",
+    "private": "\ue000",
+    "unassigned": "\U000fffff",
+    "lone surrogate": "\udc80",
+    "very long": "x" * 10_000,
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_text_reaches_no_terminal(case: str) -> None:
+    """Whatever a job calls itself or its items: screens hold printable characters only, and not many."""
+    evil = HOSTILE[case]
+    hostile_row = row(id=evil, owner=evil, needs=evil, title=evil, workflow=evil, needs_person=True)
+    view = {
+        "row": hostile_row, "requester": evil, "objective": evil, "labels": {evil: evil}, "step": evil,
+        "reason": evil, "items": [item(id=evil, at=evil, code=evil, reason=evil)], "commands": [evil],
+        "folder": evil,
+    }  # fmt: skip
+    flow = {
+        "name": evil, "version": 1, "enabled": True, "description": evil, "steps": [evil],
+        "inputs": [{"name": evil, "type": "path", "required": True}], "items_from": "job",
+    }  # fmt: skip
+    aside = {"id": evil, "reason": evil, "detail": evil, "since": at(0), "moved": True}
+    lines = [
+        *render.job_list({"jobs": [hostile_row], "ended": [], "ended_count": 0}, NOW, 10_000, False, False),
+        *render.job_view(view, NOW, 10_000, False, False),
+        *render.workflow_list({"workflows": [flow], "problems": [evil]}, 10_000, False),
+        *render.quarantine_list([aside], NOW, 10_000, False),
+        render.progress(hostile_row, 200),
+    ]
+
+    assert [] == [line for line in lines if not line.isprintable()]
+    assert all(len(line) < 1200 for line in lines)
+
+
+def test_escaped_text_still_says_what_it_was() -> None:
+    """An escape is spelled, not dropped, and a cut is shown."""
+    assert "\\x1b[2J" == render.clean("\x1b[2J")
+    assert "\\u202ex" == render.clean("\u202ex")
+    assert "x" * 9 + "…" == render.clean("x" * 11, 10)
+
+
+ENDS = {
+    "completed": ({"status": "completed", "done": 3, "total": 3}, 0),
+    "completed with a skipped item": ({"status": "completed", "done": 2, "total": 3}, 10),
+    "failed": ({"status": "failed"}, 10),
+    "held": ({"status": "held", "needs_person": True}, 11),
+    "canceled": ({"status": "canceled"}, 12),
+    "expired": ({"status": "expired"}, 12),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_waiting_form_ends_with_its_code(case: str) -> None:
+    """How a job ended can be told from the exit code alone."""
+    changes, code = ENDS[case]
+
+    assert code == verbs.exit_of(row(**changes))
+
+
+def test_colour_is_only_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe and NO_COLOR get none; the sign and the word are always there."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    wanted = verbs.Screen(as_json=False).colour
+    monkeypatch.setenv("NO_COLOR", "1")
+    unwanted = verbs.Screen(as_json=False).colour
+    lines = render.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, 80, True, False)
+
+    assert (True, False) == (wanted, unwanted)
+    assert lines[1].startswith("\x1b[31m! pay-nov")
+    assert "held" in lines[1]
