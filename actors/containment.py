@@ -17,8 +17,9 @@ import anyio
 from attrs import frozen
 
 from resumed.schemas import codec
-from resumed.schemas.errors import FaultyInputError
-from resumed.store import durable
+from resumed.schemas.errors import FaultyInputError, StoreError
+from resumed.store import durable, identities
+from resumed.store.layout import Layout
 
 from .worker import keeper
 
@@ -154,28 +155,28 @@ def record(workers: Path, identity: Identity) -> None:
     A crash before this leaves a worker that got no frame and ends with its pipe; after it, a file that
     `settle` reads.
     """
-    durable.write_new(workers / f"{identity.name}.json", codec.encode_pretty(identity))
+    identities.record(Layout(workers.parent), identity.name, codec.encode_pretty(identity))
 
 
 def forget(workers: Path, name: str) -> None:
-    """Remove a worker's files, the identity first: a crash in between leaves a `gone` that says nothing."""
-    for ending in ("json", "stderr", "gone"):
-        durable.discard(workers / f"{name}.{ending}")
-
-
-def is_gone(workers: Path, name: str) -> bool:
-    """True once the keeper has written its proof."""
-    return (workers / f"{name}.gone").exists()
+    """Remove a worker's files, its identity before the proof; what stays is tried again at each start."""
+    try:
+        identities.forget(Layout(workers.parent), name)
+    except StoreError as error:
+        logger.warning("%s", error)
+        return
+    durable.discard(workers / f"{name}.stderr")
 
 
 def _recorded(workers: Path) -> Iterator[tuple[str, Identity | None]]:
-    for path in sorted(workers.glob("*.json")):
+    layout = Layout(workers.parent)
+    for name in identities.names(layout):
         try:
-            yield path.stem, codec.decode(path.read_bytes(), Identity, f"cannot read {path}")
-        except (FaultyInputError, OSError) as error:
+            yield name, codec.decode(identities.read(layout, name), Identity, f"cannot read worker {name}")
+        except (FaultyInputError, StoreError) as error:
             # A crash never leaves half a file under this name: it was damaged, so nothing is known.
             logger.error("%s", error)
-            yield path.stem, None
+            yield name, None
 
 
 def _files(workers: Path) -> set[str]:
@@ -207,14 +208,14 @@ async def settle(workers: Path, timeout: float = 10.0) -> dict[str, Verdict]:
 
 
 async def _settle(workers: Path, name: str, identity: Identity | None, timeout: float) -> Verdict:
-    if is_gone(workers, name):
+    if identities.gone(Layout(workers.parent), name):
         return Verdict(name=name, proven=True, how="its keeper ended it")
     if identity is None:
         return Verdict(name=name, proven=False, how="its record is damaged", remains=remains_of(name))
     if identity.boot != boot_id():
         return Verdict(name=name, proven=True, how="it ran in another boot")
     ended = await _wait_for_keeper(identity, timeout)
-    if is_gone(workers, name):
+    if identities.gone(Layout(workers.parent), name):
         return Verdict(name=name, proven=True, how="its keeper ended it")
     how = "its keeper was killed" if ended else f"its keeper is still at work after {timeout:g} s"
     return Verdict(name=name, proven=False, how=how, remains=remains_of(name))

@@ -49,7 +49,8 @@ def environment(name: str) -> dict[str, str]:
 class WorkerProcess:
     """One worker under its keeper.
 
-    `on_frame`, `on_faulty` and `on_gone` are called synchronously, in the loop; they must not raise. With
+    `on_frame`, `on_faulty` and `on_gone` are called synchronously, in the loop; they must not raise.
+    `workers` is the store's folder of that name. With
     `describe` the worker only says what contract its entry declares. `folder` holds the author's module.
     """
 

@@ -137,10 +137,8 @@ def write_gone(folder: str, name: str, by: str, status: int | None) -> bool:
     """Create `NAME.gone`; a kill in here leaves a shorter file, and that it exists is what counts."""
     how = "null"
     if status is not None:
-        word = "signal" if os.WIFSIGNALED(status) else "exit"
-        how = (
-            f'{{"{word}": {os.WTERMSIG(status) if word == "signal" else os.waitstatus_to_exitcode(status)}}}'
-        )
+        code = os.waitstatus_to_exitcode(status)
+        how = f'{{"signal": {-code}}}' if code < 0 else f'{{"exit": {code}}}'
     try:
         gone = os.open(f"{folder}/{name}.gone", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.write(gone, f'{{"by": "{by}", "worker": {how}}}\n'.encode())

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import anyio
 import anyio.abc
-from attrs import define, field
 
 from resumed.schemas import frames
 from resumed.schemas.decisions import Answer
@@ -21,6 +20,7 @@ from resumed.schemas.errors import AuthorError, FaultyInputError
 from resumed.schemas.workflow import Contract
 
 from . import faulttext, keeper
+from .trial import Trial, TryStoppedError
 from .wire import Wire
 
 _REMEMBERED = 4096  # names of answered tries, so that a repeated `run` starts nothing
@@ -33,16 +33,8 @@ class Steps(Protocol):
 
     contract: Contract
 
-    async def run(self, run: frames.Run, trial: "Trial") -> Answer:
-        """One handler's answer; may raise anything."""
-
-
-@define
-class Trial:
-    """A try that is running here: how to end it, and how long it may take over that."""
-
-    scope: anyio.CancelScope = field(factory=anyio.CancelScope)
-    grace: float = 10.0
+    async def run(self, run: frames.Run, trial: Trial) -> Answer:
+        """One handler's answer; TryStoppedError when it was stopped; may raise anything."""
 
 
 def _key(frame: frames.Run | frames.Stop) -> Key:
@@ -88,8 +80,7 @@ class Worker:
     def _stop(self, stop: frames.Stop) -> None:
         key = _key(stop)
         if trial := self._open.get(key):
-            trial.grace = stop.grace
-            trial.scope.cancel()
+            trial.stop(stop.grace)
         elif key not in self._answered:
             # Its `run` never came, or comes later: it will start nothing.
             self._answer(key, self._stopped(key))
@@ -101,6 +92,8 @@ class Worker:
                 answer = self._returned(key, await self._steps.run(run, trial))
             except GeneratorExit:
                 raise
+            except TryStoppedError:
+                pass
             except BaseException as error:
                 if isinstance(error, anyio.get_cancelled_exc_class()) and (
                     trial.scope.cancel_called or self._closing

@@ -1,0 +1,55 @@
+"""What a try's program prints, appended live to `run.log`: bytes as they come, bounded, never in the way."""
+
+import contextlib
+import os
+from types import TracebackType
+
+MOST = 16 * 1024 * 1024
+
+
+class RunLog:
+    """The log of one try. A disk that refuses loses log lines, never a result."""
+
+    def __init__(self, path: str, header: str, most: int = MOST) -> None:
+        self._left = most
+        self._ends_line = True
+        self._file = -1
+        with contextlib.suppress(OSError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            self._file = os.open(path, flags, 0o600)
+        self._put(f"--- {header} ---\n".encode(errors="replace"))
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._ends_line:
+            self._put(b"\n")
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def write(self, raw: bytes) -> None:
+        """Append what a program printed, up to the cap; the rest is counted as dropped by one line."""
+        if self._left <= 0 or not raw:
+            return
+        kept = raw[: self._left]
+        self._left -= len(kept)
+        self._put(kept)
+        self._ends_line = kept.endswith(b"\n")
+        if not self._left:
+            self._put(b"\n--- more was printed, and is not kept: the log of one try is full ---\n")
+            self._ends_line = True
+
+    def note(self, text: str) -> None:
+        """Append a line of ours."""
+        self._put(f"{'' if self._ends_line else chr(10)}--- {text} ---\n".encode(errors="replace"))
+        self._ends_line = True
+
+    def _put(self, raw: bytes) -> None:
+        left = memoryview(raw)
+        with contextlib.suppress(OSError):
+            while left and self._file >= 0:
+                left = left[os.write(self._file, left) :]

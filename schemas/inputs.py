@@ -1,0 +1,118 @@
+"""A job's inputs against what its workflow declares: types, defaults and limits; reads no file."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from . import codec, strict
+from .errors import FaultyInputError
+from .workflow import Input, InputType
+
+_KINDS = {"int": "int", "str": "string", "bool": "bool", "float": "number", "NoneType": "null"}
+_JSON: dict[InputType, type] = {InputType.INT: int, InputType.BOOL: bool}
+"""What a type looks like in JSON; every other one is a string."""
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return _KINDS.get(name, {"dict": "object", "list": "list"}.get(name, name))
+
+
+def _is_lexically_under(path: str, root: str) -> bool:
+    return root == "/" or path == root or path.startswith(f"{root}/")
+
+
+def _text_problems(declared: Input, value: str) -> Iterator[str]:
+    kind = declared.type
+    if kind is InputType.STRING and "\n" in value:
+        yield "expected one line"
+    if kind is InputType.CHOICE and value not in declared.choices:
+        yield f"expected one of {', '.join(declared.choices)}, got {value!r}"
+    if kind is InputType.DECIMAL:
+        try:
+            exact = Decimal(value).is_finite()
+        except InvalidOperation:
+            exact = False
+        if not exact:
+            yield f"expected a decimal number as text, got {value!r}"
+    if kind is InputType.DATE:
+        try:
+            if date.fromisoformat(value).isoformat() != value:
+                raise ValueError
+        except ValueError:
+            yield f"expected a date as YYYY-MM-DD, got {value!r}"
+    if kind is InputType.PATH:
+        yield from _path_problems(declared, value)
+    if declared.max is not None and len(value) > declared.max:
+        yield f"{len(value)} characters, the most is {declared.max}"
+    if declared.pattern and not re.fullmatch(declared.pattern, value):
+        yield f"does not match {declared.pattern}"
+
+
+def _path_problems(declared: Input, value: str) -> Iterator[str]:
+    if not value.startswith("/"):
+        yield f"expected an absolute path, got {value!r}"
+    elif posixpath.normpath(value) != value.rstrip("/") and value != "/":
+        yield "expected a path without `.`, `..` or doubled slashes"
+    elif declared.roots and not any(_is_lexically_under(value, root) for root in declared.roots):
+        yield f"does not lie under {' or '.join(declared.roots)}"
+
+
+def value_problems(declared: Input, value: Any) -> Iterator[str]:
+    """What is wrong with one value, without its path."""
+    expected = _JSON.get(declared.type, str)
+    if type(value) is not expected:
+        yield f"expected {'string' if expected is str else expected.__name__}, got {_kind(value)}"
+    elif isinstance(value, str):
+        yield from _text_problems(declared, value)
+    elif declared.max is not None and type(value) is int and value > declared.max:
+        yield f"the most is {declared.max}, got {value}"
+
+
+def check_inputs(declared: tuple[Input, ...], inputs: str, what: str, path: str = "$.inputs") -> str:
+    """The JSON text of accepted inputs, defaults filled in, in the declared order.
+
+    FaultyInputError names each problem with its path; `what` begins its sentence.
+    """
+    given = strict.parse(inputs.encode("utf-8", "surrogatepass"), what)
+    if not isinstance(given, dict):
+        raise FaultyInputError(what, (f"expected object, got {_kind(given)} @ {path}",))
+    known = {each.name: each for each in declared}
+    problems = [f"unknown key {name!r} @ {path}" for name in given if name not in known]
+    accepted: dict[str, Any] = {}
+    for name, each in known.items():
+        if name in given:
+            found = [f"{problem} @ {path}.{name}" for problem in value_problems(each, given[name])]
+            problems += found
+            accepted[name] = given[name]
+        elif each.default is not None:
+            accepted[name] = strict.parse(each.default.encode(), what)
+        else:
+            problems.append(f"required input {name!r} is missing @ {path}")
+    if problems:
+        raise FaultyInputError(what, tuple(problems[:20]))
+    return codec.dump_plain(accepted).decode()
+
+
+def check_item_inputs(declared: tuple[Input, ...], inputs: str, what: str, path: str) -> None:
+    """Inputs that an item gives for itself: only declared ones, each of its type; none is required."""
+    given = strict.parse(inputs.encode("utf-8", "surrogatepass"), what)
+    known = {each.name: each for each in declared}
+    problems = []
+    for name, value in given.items():
+        if name not in known:
+            problems.append(f"unknown key {name!r} @ {path}")
+        else:
+            problems += [f"{problem} @ {path}.{name}" for problem in value_problems(known[name], value)]
+    if problems:
+        raise FaultyInputError(what, tuple(problems[:20]))
+
+
+def spell(value: Any) -> str:
+    """An accepted input as the text that takes a placeholder's place."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
