@@ -175,12 +175,15 @@ class Incoming:
             await anyio.sleep(1.0)
 
     async def _stop_when_replaced(self, stop: anyio.Event) -> None:
-        begun = await _disk(_identity, self._layout.incoming)
-        while True:
-            await anyio.sleep(SCAN_EVERY)
-            if await _disk(_identity, self._layout.incoming) != begun:
-                break
-        stop.set()
+        try:
+            begun = await _disk(_identity, self._layout.incoming)
+            while True:
+                await anyio.sleep(SCAN_EVERY)
+                if await _disk(_identity, self._layout.incoming) != begun:
+                    break
+        finally:
+            # Also when we are cancelled: the watcher's thread is waited for, and hears nothing else.
+            stop.set()
 
 
 async def _disk(call: Callable[..., T], *arguments: object) -> T:
