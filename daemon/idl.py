@@ -16,6 +16,8 @@ from resumed.schemas import control
 from .methods import METHODS
 
 WIDTH = 100
+# An interface has one space of names for types, methods and errors: two records are called otherwise here.
+RENAMED = {"Status": "JobStatus", "Quarantined": "QuarantinedJob"}
 PLAIN = {int: "int", str: "string", bool: "bool", float: "float"}
 
 ERRORS = {
@@ -44,18 +46,18 @@ class _Types:
         if get_origin(kind) in (Union, types.UnionType):
             inner = next(arm for arm in get_args(kind) if arm is not types.NoneType)
             return f"?{self.spell(inner)}"
-        self._define(kind)
-        return str(kind.__name__)
+        name = RENAMED.get(kind.__name__, kind.__name__)
+        if name not in self.texts:
+            self.texts[name] = ""
+            self.texts[name] = self._defined(name, kind)
+        return name
 
-    def _define(self, kind: Any) -> None:
-        if kind.__name__ in self.texts:
-            return
-        self.texts[kind.__name__] = ""
+    def _defined(self, name: str, kind: Any) -> str:
         if issubclass(kind, Enum):
             body = f"({', '.join(member.value for member in kind)})"
         else:
             body = self.fields(kind, nullable=False)
-        self.texts[kind.__name__] = f"{_comment(kind)}type {kind.__name__} {body}"
+        return f"{_comment(kind)}type {name} {body}"
 
     def fields(self, kind: type, *, nullable: bool) -> str:
         """The parenthesised fields of a record."""

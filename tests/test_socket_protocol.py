@@ -176,6 +176,14 @@ def test_interface_text_is_checked_in() -> None:
     assert idl.interface_text() == checked_in.read_text()
 
 
+def test_interface_names_are_unique() -> None:
+    """Types, methods and errors of an interface share one space of names."""
+    words = [line.split("(")[0].split()[:2] for line in idl.interface_text().splitlines()]
+    names = [each[1] for each in words if each and each[0] in ("type", "method", "error")]
+
+    assert len(set(names)) == len(names) > 20
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_splitter_takes_any_pieces(size: int) -> None:
     """Messages come out whole and in order, however their bytes arrive."""
@@ -526,3 +534,50 @@ async def test_role_is_asked_for_every_method(case: str) -> None:
 
     assert [] == jobs.asked
     assert "org.resumed.Control" in json.loads(info[0][:-1])["parameters"]["interfaces"]
+
+
+async def test_varlink_package_works_unchanged(tmp_path: Path) -> None:
+    """The PyPI package `varlink` reads our interface text and calls what it finds there."""
+
+    def use(path: Path) -> tuple[Any, ...]:
+        import varlink
+
+        with (
+            varlink.Client(f"unix:{path}") as client,
+            client.open("org.varlink.service") as service,
+            client.open(control.INTERFACE) as ours,
+        ):
+            info = service.GetInfo()
+            status = ours.Status()
+            rows = ours.List(False)["jobs"]
+            told = ours.Pause("attic", "tea", True)["told"]
+            with pytest.raises(varlink.VarlinkError) as caught:
+                ours.Show("cellar")
+            watched = next(iter(ours.Watch("attic", _more=True)))
+        return info, status, rows, told, caught.value.error(), watched
+
+    async with house(tmp_path) as there:
+        info, status, rows, told, error, watched = await to_thread.run_sync(use, there.path)
+
+    assert ("resumed", True) == (info["product"], control.INTERFACE in info["interfaces"])
+    assert ("keeper", "attic") == (status["house"]["containment"], rows[0]["id"])
+    assert ("attic is paused", control.ERROR_NO_SUCH) == (told["said"], error)
+    assert "running" == watched["row"]["status"]
+
+
+async def test_asyncvarlink_package_works_unchanged(tmp_path: Path, anyio_backend_name: str) -> None:
+    """The PyPI package `asyncvarlink` speaks with us."""
+    if anyio_backend_name != "asyncio":
+        pytest.skip("asyncvarlink runs on asyncio only")
+    import asyncvarlink
+
+    call = asyncvarlink.VarlinkMethodCall(f"{control.INTERFACE}.Status", {}, False, False, None)
+    async with house(tmp_path) as there:
+        transport, protocol = await asyncvarlink.connect_unix_varlink(
+            asyncvarlink.VarlinkClientProtocol, there.path
+        )
+        reply, _ = await protocol.call(call)
+        transport.close()
+        await anyio.lowlevel.checkpoint()
+
+    assert "keeper" == reply.parameters["house"]["containment"]
