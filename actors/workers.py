@@ -51,7 +51,7 @@ class WorkerProcess:
 
     `on_frame`, `on_faulty` and `on_gone` are called synchronously, in the loop; they must not raise.
     `workers` is the store's folder of that name. With
-    `describe` the worker only says what contract its entry declares. `folder` holds the author's module.
+    `describe` the worker only says what contract its entry declares.
     """
 
     def __init__(
@@ -64,7 +64,6 @@ class WorkerProcess:
         on_frame: OnFrame,
         on_faulty: OnFaulty,
         on_gone: OnGone,
-        folder: str = "",
         describe: bool = False,
     ) -> None:
         self.name = name
@@ -74,7 +73,6 @@ class WorkerProcess:
         self.gone = anyio.Event()
         self._describe = describe
         self._workers = workers
-        self._folder = folder
         self._contained = contained
         self._on_frame, self._on_faulty, self._on_gone = on_frame, on_faulty, on_gone
         self._received = bytearray()
@@ -102,7 +100,7 @@ class WorkerProcess:
         interpreter = self.contract.interpreter or sys.executable
         command = [sys.executable, "-I", "-S", keeper.__file__, self.name, str(self._workers)]
         command += [str(held.fileno()), str(theirs.fileno())]
-        command += [interpreter, "-I", "-m", "resumed.actors.worker.main", self._folder]
+        command += [interpreter, "-I", "-m", "resumed.actors.worker.main"]
 
         def fork() -> int:
             self._keeper = subprocess.Popen(

@@ -48,7 +48,7 @@ class PinKind(StrEnum):
 
 @frozen(kw_only=True)
 class Source:
-    """An input a decision relied on; `size`, `mtime` (microseconds) and `inode` are compared for a `stat` pin.
+    """An input a decision relied on; `size`, `mtime` (microseconds) and `inode` count for a `stat` pin.
 
     Both are kept as far as every JSON reader keeps them exactly: the inode's lowest 53 bits.
     """

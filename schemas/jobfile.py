@@ -10,6 +10,17 @@ MAX_ITEMS = 10_000
 MAX_NAME = 1024
 
 
+def item_name_problem(name: str) -> str:
+    """Why a text cannot name an item; empty when it can."""
+    if not name:
+        return "an item's name is empty"
+    if len(name) > MAX_NAME:
+        return f"an item's name has {len(name)} characters, the most is {MAX_NAME}"
+    if not name.isprintable():
+        return "an item's name holds a character that cannot be shown"
+    return ""
+
+
 @frozen(kw_only=True)
 class FileItem:
     """One item as written in a job file. `inputs` is JSON text."""

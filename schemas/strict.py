@@ -6,6 +6,7 @@ exactly; depth to 64, well under what the encoder can write again (254).
 
 import json
 import re
+from math import isfinite
 from typing import Any, NoReturn
 
 import orjson
@@ -41,7 +42,8 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _step(path: str, key: str) -> str:
+def step(path: str, key: str) -> str:
+    """The path of a key below `path`, as problems show it."""
     return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]"
 
 
@@ -64,7 +66,7 @@ def _walk(value: Any, path: str, depth: int, problems: list[str]) -> None:
         for key, inner in value.items():
             if problem := _text_problem(key):
                 problems.append(f"{problem} in a key @ {path}")
-            _walk(inner, _step(path, key), depth + 1, problems)
+            _walk(inner, step(path, key), depth + 1, problems)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             _walk(inner, f"{path}[{index}]", depth + 1, problems)
@@ -76,8 +78,9 @@ def _walk(value: Any, path: str, depth: int, problems: list[str]) -> None:
     elif isinstance(value, int):
         if abs(value) > MAX_INT:
             problems.append(f"integer beyond +-(2**53 - 1) @ {path}")
-    elif isinstance(value, float) and value in (float("inf"), float("-inf")):
-        problems.append(f"number too large @ {path}")
+    elif isinstance(value, float) and not isfinite(value):
+        # JSON can only write it too large; TOML has words for it.
+        problems.append(f"not a finite number @ {path}")
 
 
 def check(value: Any, what: str) -> Any:

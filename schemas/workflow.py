@@ -101,8 +101,21 @@ class Input:
 
 
 @frozen(kw_only=True)
+class PythonEntry:
+    """Where a Python workflow's class is: its steps are what the class declares.
+
+    `slots` None means the class's own; `folder`, an absolute path, is looked in first for the module.
+    """
+
+    entry: str
+    interpreter: str = ""
+    slots: int | None = None
+    folder: str = ""
+
+
+@frozen(kw_only=True)
 class Programs:
-    """A checked `workflows.d/NAME.toml` of programs: what a worker needs to run it."""
+    """A checked `workflows.d/NAME.toml`: what a worker needs to run it; with `python` no steps stand here."""
 
     name: str
     version: int
@@ -116,22 +129,4 @@ class Programs:
     items_glob: str = ""
     items_max: int = 10_000
     allow_empty: bool = False
-
-
-@frozen(kw_only=True)
-class PythonEntry:
-    """A checked `workflows.d/NAME.toml` of a Python workflow; its steps are what the class declares.
-
-    `slots` None means the class's own; `folder` is where the module is looked for, an absolute path.
-    """
-
-    name: str
-    version: int
-    entry: str
-    interpreter: str = ""
-    slots: int | None = None
-    folder: str = ""
-    description: str = ""
-    owner: str = ""
-    enabled: bool = True
-    inputs: tuple[Input, ...] = field(factory=tuple)
+    python: PythonEntry | None = None

@@ -16,7 +16,7 @@ from resumed.schemas import codec
 from resumed.schemas.decisions import Answer
 from resumed.schemas.errors import AuthorError
 from resumed.schemas.frames import Run
-from resumed.schemas.workflow import Contract, PythonEntry, StepContract, StepKind
+from resumed.schemas.workflow import Contract, Programs, PythonEntry, StepContract, StepKind
 
 from . import answers, states, views
 
@@ -166,8 +166,10 @@ def contract_of(declared: type, asked: Contract) -> Contract:
     starts = [name for name, function in functions.items() if getattr(function, _STEP).start]
     if len(starts) != 1:
         raise AuthorError(f"cannot load {asked.entry}: expected one step with start=True, got {len(starts)}")
-    if note.name != asked.workflow:
-        raise AuthorError(f"cannot load {asked.entry}: it declares {note.name!r}, not {asked.workflow!r}")
+    if (note.name, note.version) != (asked.workflow, asked.version):
+        found, wanted = f"{note.name}@{note.version}", f"{asked.workflow}@{asked.version}"
+        raise AuthorError(f"cannot load {asked.entry}: it declares {found}, expected {wanted}")
+    slots = _python(asked).slots
     return Contract(
         workflow=note.name,
         version=note.version,
@@ -178,15 +180,15 @@ def contract_of(declared: type, asked: Contract) -> Contract:
         entry=asked.entry,
         interpreter=asked.interpreter,
         definition=asked.definition,
-        slots=_slots(note, asked),
+        slots=note.slots if slots is None else slots,
     )
 
 
-def _slots(note: WorkflowNote, asked: Contract) -> int:
-    if asked.definition:
-        entry = codec.decode_own(asked.definition.encode(), PythonEntry, f"cannot load {asked.entry}")
-        return entry.slots or note.slots
-    return note.slots
+def _python(asked: Contract) -> PythonEntry:
+    if not asked.definition:
+        return PythonEntry(entry=asked.entry)
+    file = codec.decode_own(asked.definition.encode(), Programs, f"cannot load {asked.entry}")
+    return file.python or PythonEntry(entry=asked.entry)
 
 
 class Steps:
@@ -247,11 +249,12 @@ def _targets(given: Any) -> tuple[tuple[str, StepKind], ...]:
     return ()
 
 
-def load(asked: Contract, folder: str, describe: bool) -> Steps:
+def load(asked: Contract, describe: bool) -> Steps:
     """The workflow behind `module:Class`; AuthorError when it cannot run, or is not the one asked for."""
     module, _, name = asked.entry.partition(":")
-    if folder:
+    if folder := _python(asked).folder:
         sys.path.insert(0, folder)
+    importlib.invalidate_caches()
     declared = getattr(importlib.import_module(module), name, None)
     if not isinstance(declared, type):
         raise AuthorError(f"cannot load {asked.entry}: the module has no class {name!r}")
@@ -266,6 +269,4 @@ def difference(asked: Contract, found: Contract) -> str:
     ours: Mapping[str, Any] = codec.to_plain(asked)
     theirs: Mapping[str, Any] = codec.to_plain(found)
     names = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-    if names == ["version"]:
-        return f"it declares version {found.version}, the job is pinned to {asked.version}"
     return f"its {', '.join(names)} changed under version {asked.version}; give it a new version"

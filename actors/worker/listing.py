@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve
 
-from resumed.schemas import strict
+from resumed.schemas import strict, templates
 from resumed.schemas.decisions import NewItem
 from resumed.schemas.job import Item, PinKind, Source
-from resumed.schemas.jobfile import MAX_NAME
+from resumed.schemas.jobfile import item_name_problem
 from resumed.schemas.workflow import Programs
-
-from . import templates
 
 HASHED = 64 * 1024 * 1024
 """Above this a source is pinned by size, mtime and inode instead of its sha256."""
@@ -69,7 +67,9 @@ def pattern_of(programs: Programs, values: Mapping[str, str]) -> str:
 def relative(programs: Programs, values: Mapping[str, str], path: str) -> str:
     """What `{source.rel}` is: the name below the glob's folder; for listed items the file's own name."""
     if programs.items_from == "glob":
-        return os.path.relpath(path, _unescaped(base_of(pattern_of(programs, values))))
+        base = _unescaped(base_of(pattern_of(programs, values))).rstrip("/") + "/"
+        if path.startswith(base):
+            return path[len(base) :]
     return os.path.basename(path)
 
 
@@ -81,7 +81,8 @@ def _unescaped(text: str) -> str:
 
 def items_of(programs: Programs, values: Mapping[str, str], given: tuple[Item, ...]) -> tuple[NewItem, ...]:
     """All items of a job with their sources pinned, in a stable order; UnfitItemsError with the reasons."""
-    found = _by_glob(programs, values) if programs.items_from == "glob" else _by_list(given)
+    by_glob = programs.items_from == "glob" and not given
+    found = _by_glob(programs, values) if by_glob else _by_list(given)
     items: list[NewItem] = []
     unfit: list[str] = []
     for item in found:
@@ -93,7 +94,7 @@ def items_of(programs: Programs, values: Mapping[str, str], given: tuple[Item, .
         more = f" and {len(unfit) - _SHOWN} more" if len(unfit) > _SHOWN else ""
         raise UnfitItemsError("; ".join(unfit[:_SHOWN]) + more)
     if not items and not programs.allow_empty:
-        where = pattern_of(programs, values) if programs.items_from == "glob" else "the job file"
+        where = pattern_of(programs, values) if by_glob else "the job file"
         raise UnfitItemsError(f"{where} gives no items; allow_empty = true makes that a success")
     if len({item.id for item in items}) != len(items):
         raise UnfitItemsError("two items bear the same name")
@@ -127,6 +128,6 @@ def _by_glob(programs: Programs, values: Mapping[str, str]) -> Iterator[NewItem]
         except UnicodeEncodeError:
             shown = os.fsencode(path).decode("utf-8", "replace")
             raise UnfitItemsError(f"{shown}: a file name that is not UTF-8 cannot be an item") from None
-        if len(name) > MAX_NAME:
-            raise UnfitItemsError(f"{name[:80]}...: the name is longer than {MAX_NAME} characters")
+        if problem := item_name_problem(name):
+            raise UnfitItemsError(f"{name[:80]!a}: {problem}")
         yield NewItem(id=name, source=Source(path=path))

@@ -1,6 +1,6 @@
 """The worker process: reads `open`, loads one workflow, then runs tries and answers each as it is ready.
 
-`python -I -m resumed.actors.worker.main [FOLDER]`, started by a keeper with its socket as descriptor 3. It
+`python -I -m resumed.actors.worker.main`, started by a keeper with its socket as descriptor 3. It
 never reads or writes the store, and imports nothing of the author's before the first frame. A try is
 answered only when, in a worker of one slot, every process below it is dead.
 """
@@ -132,18 +132,18 @@ class Worker:
         return frames.Raised(job=key[0], epoch=key[1], item=key[2], number=key[3], error=faulttext.of(error))
 
 
-def load(opened: frames.Open, folder: str) -> Steps:
+def load(opened: frames.Open) -> Steps:
     """The workflow that the first frame names; the author's module is imported here and not before."""
     if opened.contract.entry:
         from . import authors
 
-        return authors.load(opened.contract, folder, opened.describe)
+        return authors.load(opened.contract, opened.describe)
     from . import programs
 
     return programs.load(opened.contract)
 
 
-async def serve(connection: socket.socket, folder: str) -> None:
+async def serve(connection: socket.socket) -> None:
     """Be a worker on this socket until it is over."""
     wire = Wire(connection)
     lines = await wire.lines()
@@ -154,7 +154,7 @@ async def serve(connection: socket.socket, folder: str) -> None:
         raise FaultyInputError("cannot start a worker", ("the first frame is not open",))
     async with anyio.create_task_group() as group:
         try:
-            steps = load(first, folder)
+            steps = load(first)
         except BaseException as error:  # noqa: BLE001  an author's module may do anything when imported
             code = "contract" if isinstance(error, AuthorError) else "import"
             reason = str(error) if isinstance(error, AuthorError) else faulttext.of(error)
@@ -164,14 +164,14 @@ async def serve(connection: socket.socket, folder: str) -> None:
     await Worker(wire, steps).serve(lines[1:])
 
 
-def main(argv: list[str]) -> int:
+def main() -> int:
     """Serve the daemon at the other end of descriptor 3."""
     os.set_inheritable(keeper.WORKER_SOCKET, False)
     keeper.become_subreaper()
     connection = socket.socket(fileno=keeper.WORKER_SOCKET)
-    anyio.run(serve, connection, argv[0] if argv else "")
+    anyio.run(serve, connection)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

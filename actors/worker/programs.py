@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
+from attrs import evolve
 
-from resumed.schemas import codec, inputs, strict
+from resumed.schemas import codec, inputs, strict, templates
 from resumed.schemas.decisions import (
     Accepted,
     Answer,
@@ -27,9 +28,16 @@ from resumed.schemas.decisions import (
 )
 from resumed.schemas.errors import AuthorError
 from resumed.schemas.frames import Run
-from resumed.schemas.workflow import Contract, Programs, ProgramStep, StepContract, StepKind
+from resumed.schemas.workflow import (
+    Contract,
+    Programs,
+    ProgramStep,
+    PythonEntry,
+    StepContract,
+    StepKind,
+)
 
-from . import faulttext, listing, offers, program, templates
+from . import faulttext, listing, offers, program
 from .runlog import RunLog
 from .trial import Trial
 
@@ -38,8 +46,14 @@ LATER, HOLD = 75, 78  # EX_TEMPFAIL and EX_CONFIG of sysexits.h
 _WAIT = 30.0
 
 
-def contract_of(programs: Programs) -> Contract:
-    """What a workflow of programs declares to the law."""
+def contract_of(programs: Programs, folder: str = "") -> Contract:
+    """What a workflow file declares to the law.
+
+    For a Python workflow it has no steps yet: a worker that is started with `describe` answers with the
+    whole contract. `folder` is then where its module is looked for.
+    """
+    if programs.python is not None:
+        return _undescribed(programs, programs.python, folder)
     job_steps = tuple(StepContract(name=name, kind=StepKind.JOB) for name in (START, FINISH))
     items = tuple(
         StepContract(
@@ -65,11 +79,26 @@ def contract_of(programs: Programs) -> Contract:
     )
 
 
+def _undescribed(programs: Programs, python: PythonEntry, folder: str) -> Contract:
+    placed = evolve(programs, python=evolve(python, folder=folder or python.folder))
+    return Contract(
+        workflow=programs.name,
+        version=programs.version,
+        start="",
+        steps=(),
+        description=programs.description,
+        owner=programs.owner,
+        entry=python.entry,
+        interpreter=python.interpreter,
+        definition=codec.encode(placed).decode(),
+    )
+
+
 def uses_file(step: ProgramStep) -> bool:
     """True where the file at `{output}` is the step's output, not what it prints."""
     if step.output_from:
         return step.output_from == "file"
-    return any("output" in templates.names(word) for word in (*step.run, step.stdin))
+    return templates.uses("output", (*step.run, step.stdin))
 
 
 def load(contract: Contract) -> "Steps":

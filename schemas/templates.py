@@ -1,8 +1,8 @@
 """Placeholders in argv words and stdin: checked when the workflow is loaded, filled in for one try."""
 
-import os
+import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash"))
 _SCRIPT = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*\Z")
@@ -33,6 +33,11 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name for _, name in _parts(text) if name is not None)
 
 
+def uses(name: str, texts: Iterable[str]) -> bool:
+    """Whether any of these templates uses a placeholder."""
+    return any(name in names(text) for text in texts)
+
+
 def problems(text: str, known: Collection[str]) -> Iterator[str]:
     """What is wrong with a template, given the placeholders that exist where it stands."""
     for piece, name in _parts(text):
@@ -57,7 +62,7 @@ def argv_problems(argv: tuple[str, ...], known: Collection[str]) -> Iterator[tup
 def _scripts(argv: tuple[str, ...]) -> Iterator[int]:
     """The places of words that some shell in this argv reads as a script."""
     for place, word in enumerate(argv):
-        if os.path.basename(word) not in _SHELLS:
+        if posixpath.basename(word) not in _SHELLS:
             continue
         reads_script = False
         for after in range(place + 1, len(argv)):
