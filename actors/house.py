@@ -45,11 +45,9 @@ class House:
         backend: str,
         most_workers: int,
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
-        folder_of: Callable[[Contract], str] = lambda _: "",
     ) -> None:
         self.layout = layout
         self._contained = Containment()
-        self._folder_of = folder_of
         self._disk = ThreadDisk()
         self._reads = ThreadDisk()
         self._group: anyio.abc.TaskGroup | None = None
@@ -113,7 +111,6 @@ class House:
             on_frame=workshop.on_frame,
             on_faulty=workshop.on_faulty,
             on_gone=workshop.on_gone,
-            folder=self._folder_of(contract),
         )
         await worker.start(self._group)
         return worker

@@ -46,7 +46,7 @@ class _Types:
         if get_origin(kind) in (Union, types.UnionType):
             inner = next(arm for arm in get_args(kind) if arm is not types.NoneType)
             return f"?{self.spell(inner)}"
-        name = RENAMED.get(kind.__name__, kind.__name__)
+        name: str = RENAMED.get(kind.__name__, kind.__name__)
         if name not in self.texts:
             self.texts[name] = ""
             self.texts[name] = self._defined(name, kind)

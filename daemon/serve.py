@@ -94,7 +94,6 @@ async def serve(had: Taken) -> None:
         backend=config.backend,
         most_workers=config.workers,
         shelf=lambda: (shelf.names(), shelf.problems),
-        folder_of=lambda _: str(config.workflows),
     )
     answers = Answers(Desk(jobs=house.jobs, shelf=shelf), os.geteuid(), had.release)
     doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), os.geteuid())

@@ -152,7 +152,9 @@ def _read(path: Path, marks: tuple[int, ...]) -> _Shelved:
         if not NAME.match(name):
             raise FaultyInputError(what, (f"expected a name like {NAME.pattern[:-2]}, got {name!r}",))
         programs = workflowfile.read(_checked_bytes(path, what), name)
-        return _Shelved(marks=marks, programs=programs, contract=worker_programs.contract_of(programs))
+        return _Shelved(
+            marks=marks, programs=programs, contract=worker_programs.contract_of(programs, str(path.parent))
+        )
     except OSError as error:
         return _Shelved(marks=marks, problem=_unreadable(path, error))
     except (FaultyInputError, AuthorError) as error:
