@@ -86,17 +86,24 @@ def _root(place: layout.Layout) -> Iterator[Finding]:
 
 def _folders(parent: Path, findings: list[Finding]) -> Iterator[Path]:
     for shard in _list(parent, findings):
-        if not files.is_folder(parent / shard):
-            findings.append(_of_store(parent / shard, "stray", "no folder of ours"))
+        if not _is_folder(parent / shard, findings):
             continue
         for name in _list(parent / shard, findings):
             path = parent / shard / name
             if durable.is_temporary(name):
                 findings.append(_of_store(path, "temporary", "an admission that a crash cut short"))
-            elif files.is_folder(path):
+            elif _is_folder(path, findings):
                 yield path
-            else:
-                findings.append(_of_store(path, "stray", "no job's folder"))
+
+
+def _is_folder(path: Path, findings: list[Finding]) -> bool:
+    try:
+        if files.is_folder(path):
+            return True
+        findings.append(_of_store(path, "stray", "no folder of ours"))
+    except OSError as error:
+        findings.append(_of_store(path, "unreadable", f"cannot be looked at: {error.strerror}"))
+    return False
 
 
 def _placed(folder: Path) -> Iterator[Finding]:
@@ -114,13 +121,16 @@ def _placed(folder: Path) -> Iterator[Finding]:
 def _quarantine(place: layout.Layout) -> tuple[int, list[Finding]]:
     findings: list[Finding] = []
     names = _list(place.quarantine, findings)
-    folders = {name for name in names if files.is_folder(place.quarantine / name)}
+    others: list[Finding] = []
+    folders = {name for name in names if _is_folder(place.quarantine / name, others)}
+    findings += [one for one in others if one.code == "unreadable"]
     for name in sorted(folders):
         path = quarantine.reason_path(place, name)
         try:
             quarantine.read_reason(path)
         except (StoreError, FaultyInputError) as error:
-            findings.append(Finding(path=str(path), job=name, code="missing", detail=str(error)))
+            code = examine.code_of(error) if path.name in names else "missing"
+            findings.append(Finding(path=str(path), job=name, code=code, detail=str(error)))
     findings += _beside(place.quarantine, [n for n in names if n not in folders], folders)
     return len(folders), findings
 

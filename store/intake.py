@@ -102,7 +102,8 @@ def read(layout: Layout, name: str) -> Claimed:
         try:
             before = durable.status_of(fd)
             _check(name, before)
-            raw = durable.read_open(fd, jobfile.MAX_BYTES + 1)
+            # One byte more than it has: a file that grows as fast as it is read ends the reading too.
+            raw = durable.read_open(fd, before.st_size + 1)
             after = durable.status_of(fd)
         finally:
             durable.close(fd)
@@ -152,7 +153,7 @@ def _identify(path: Path) -> dict[str, Any]:
         return {"device": found.st_dev, "inode": found.st_ino}
     fd = durable.open_read(path)
     try:
-        raw = durable.read_open(fd, jobfile.MAX_BYTES + 1)
+        raw = durable.read_open(fd, min(found.st_size, jobfile.MAX_BYTES + 1))
     finally:
         durable.close(fd)
     return {"size": found.st_size, "sha256": codec.digest(raw)}

@@ -34,9 +34,9 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(grown: Path, tmp_path: Path) -> Path:
+def folder(grown: Path, ram: Path) -> Path:
     """A copy of that job's folder."""
-    root = shutil.copytree(grown, tmp_path / "store")
+    root = shutil.copytree(grown, ram / "store")
     return layout.Layout(root).job(JOB)
 
 

@@ -83,6 +83,7 @@ class Seam:
     paths: dict[int, str] = field(factory=dict)
     _real: dict[str, Callable[..., Any]] = field(factory=dict)
     _next: dict[str, int] = field(factory=dict)
+    _acts: dict[str, Callable[..., object]] = field(factory=dict)
 
     def __enter__(self) -> Self:
         for name in (*durable.MUTATING, *durable.READING):
@@ -99,6 +100,10 @@ class Seam:
     def fail_next(self, name: str, number: int = errno.EIO) -> None:
         """Let the next call of that primitive fail: a fault that belongs to the story itself."""
         self._next[name] = number
+
+    def before(self, name: str, act: Callable[..., object]) -> None:
+        """Let somebody else act just before each call of a primitive: a race, made certain."""
+        self._acts[name] = act
 
     def names(self) -> list[str]:
         """The primitives called, in order."""
@@ -119,6 +124,7 @@ class Seam:
             if isinstance(self.fault, FailLook) and self.fault.at == self.looks - 1:
                 self.hit = True
                 raise OSError(self.fault.errno, os.strerror(self.fault.errno), str(args[0]))
+        self._act(name, args)
         found = self._real[name](*args)
         if name == "open_read":
             self.paths[found] = str(args[0])
@@ -161,6 +167,7 @@ class Seam:
         self._do("pwrite", (args[0], raw[: len(raw) // 2], args[2]))
 
     def _do(self, name: str, args: tuple[Any, ...]) -> Any:
+        self._act(name, args)
         found = self._real[name](*args)
         if name in ("create", "open_lock"):
             self.paths[found] = str(args[0])
@@ -168,6 +175,10 @@ class Seam:
             self.paths = {fd: str(args[1]) if one == str(args[0]) else one for fd, one in self.paths.items()}
         self.done(name, args, found)
         return found
+
+    def _act(self, name: str, args: tuple[Any, ...]) -> None:
+        if name in self._acts:
+            self._acts[name](*args)
 
     def _about(self, name: str, args: tuple[Any, ...]) -> str:
         if isinstance(args[0], int):
