@@ -165,6 +165,7 @@ class Workshop:
                 folder = self._scratch(entry, row)
                 entry.folders[row.item, row.number] = folder
                 scratch.make(folder)
+                scratch.make(log_file(entry.folder, row.item).parent)
             except OSError as error:
                 logger.warning("no scratch folder could be made for %s: %s", entry.id, error)
         return self.slots.send(row.worker, self._frame(entry, snapshot, row))
