@@ -160,7 +160,9 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
     row = view["row"]
     glyph = glyph_of(row)
     head = f"{clean(row['id'])} is {row['status']} since {moment(row['since'], now)}"
-    lines = [paint(f"{glyph} {head}{': ' + clean(view['reason']) if view['reason'] else ''}", glyph, colour)]
+    # An ended job's reason may say no more than its status.
+    why = "" if view["reason"] == f"it is {row['status']}" else clean(view["reason"])
+    lines = [paint(f"{glyph} {head}{': ' if why else ''}{why}", glyph, colour)]
     facts = {
         "title": row["title"],
         "objective": view["objective"] if view["objective"] != row["title"] else "",

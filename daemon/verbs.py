@@ -150,7 +150,8 @@ def watch(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
 def _watch(screen: Screen, client: Client, job: str) -> int:
     """Shows the job's row after each change; the exit code says how it stands at the end."""
     row: dict[str, Any] = {}
-    shown_at, shown = 0.0, ""
+    shown_at = 0.0
+    shown: dict[str, Any] = {}
     try:
         for row in _rows(screen, client, job):
             job = row["id"]
@@ -160,9 +161,9 @@ def _watch(screen: Screen, client: Client, job: str) -> int:
                 glyph = render.glyph_of(row)
                 line = render.paint(render.progress(row, screen.width), glyph, screen.colour)
                 print(f"\r{line}\x1b[K", end="", flush=True)
-            elif time.monotonic() - shown_at >= LINE_EVERY or row["status"] != shown:
+            elif time.monotonic() - shown_at >= LINE_EVERY or row["status"] != shown.get("status"):
                 _plain_line(row)
-                shown_at, shown = time.monotonic(), row["status"]
+                shown_at, shown = time.monotonic(), row
             if row["needs_person"]:
                 break
     except KeyboardInterrupt:
@@ -170,7 +171,7 @@ def _watch(screen: Screen, client: Client, job: str) -> int:
         print(f"{end_of_line}interrupted: the job {render.clean(job)} goes on", file=sys.stderr)
         return control.EXIT_INTERRUPTED
     if not screen.as_json:
-        _last_words(screen, row)
+        _last_words(screen, row, already=shown is row)
     return exit_of(row)
 
 
@@ -180,10 +181,10 @@ def _plain_line(row: dict[str, Any]) -> None:
     print(line, flush=True)
 
 
-def _last_words(screen: Screen, row: dict[str, Any]) -> None:
+def _last_words(screen: Screen, row: dict[str, Any], *, already: bool) -> None:
     if screen.live:
         print()
-    else:
+    elif not already:
         _plain_line(row)
     if row["needs_person"]:
         print(f"it needs a person: {render.needs(row, screen.now, 200)}")
