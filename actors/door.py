@@ -4,12 +4,13 @@ The same file of the same owner is the job that exists; anything else under its 
 """
 
 import base64
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import anyio
 
 from resumed.schemas import codec, jobfilereader, release
-from resumed.schemas.errors import CommitError
+from resumed.schemas.errors import AuthorError, CommitError
 from resumed.schemas.job import CodeVersion, Job, Person
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
@@ -37,9 +38,16 @@ class Workflows(Protocol):
 class Door:
     """Admission into one supervisor's store."""
 
-    def __init__(self, supervisor: Supervisor, workflows: Workflows) -> None:
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        workflows: Workflows,
+        whole: Callable[[Contract], Awaitable[Contract]],
+    ) -> None:
         self._supervisor = supervisor
         self._workflows = workflows
+        self._whole = whole
+        """Completes the contract of a Python workflow; AuthorError when it cannot be run."""
 
     async def admit(
         self, raw: bytes, *, name: str, requester: Person, via: str
@@ -53,6 +61,10 @@ class Door:
         if isinstance(contract, Refusal):
             return contract
         inputs = self._workflows.accept(contract, file, f"cannot admit {name}")
+        try:
+            contract = await self._whole(contract)
+        except AuthorError as error:
+            return Refusal(code="workflow", reason=f"cannot admit {name}: {error}")
         job_id = file.id or derived_id(file, requester)
         sha256 = codec.digest(raw)
         while (entry := self._supervisor.entries.get(job_id)) is not None and entry.admitted is not None:

@@ -20,6 +20,7 @@ from resumed.store.layout import Layout
 from . import containment, scratch
 from .clock import Clock
 from .containment import Containment
+from .describe import Describer
 from .disk import ThreadDisk
 from .door import Door, Workflows
 from .reception import Reception
@@ -66,7 +67,9 @@ class House:
             "backend": backend,
             "containment": "keeper",
         }
-        self.jobs = Reception(self.supervisor, Door(self.supervisor, workflows), house=house, shelf=shelf)
+        self._describer = Describer(layout.workers, self._contained, clock, self.supervisor.workshop.name)
+        door = Door(self.supervisor, workflows, self._describer.whole)
+        self.jobs = Reception(self.supervisor, door, house=house, shelf=shelf)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled; started once every job has its place and may be asked about."""
@@ -77,11 +80,11 @@ class House:
             try:
                 await self._settle()
                 async with anyio.create_task_group() as group:
-                    self._group = group
+                    self._group = self._describer.group = group
                     await group.start(self.supervisor.run)
                     task_status.started()
             finally:
-                self._group = None
+                self._group = self._describer.group = None
                 self._disk.close()
                 self._reads.close()
 

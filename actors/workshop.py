@@ -76,10 +76,11 @@ class Workshop:
             start_soon=desk.start_soon,
             offer=self._offer,
             trouble=self._trouble,
-            name=self._name,
+            name=self.name,
         )
 
-    def _name(self) -> str:
+    def name(self) -> str:
+        """A worker's name that no other worker of this store ever bore."""
         self._count += 1
         return f"{self._prefix}-{self._count}"
 
