@@ -113,7 +113,7 @@ class Stage:
         for folder in (layout.job(JOB), layout.archived(JOB)):
             if folder.is_dir():
                 items = recovery.load(folder, apply).snapshot.items
-                return frozenset(item.id for item in items.values() if item.state is ItemState.DONE)
+                return frozenset(item.id for item in items if item.state is ItemState.DONE)
         return frozenset()
 
 
@@ -265,7 +265,7 @@ def main() -> int:
         shutil.rmtree(root)
     else:
         print(f"something is wrong: look at {root} (state, daemon.log, witness)")
-    print(json.dumps(counted))
+    print(json.dumps(counted, separators=(",", ":")))
     return 0 if good else 1
 
 

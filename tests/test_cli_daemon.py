@@ -1,0 +1,371 @@
+"""`resumectl` and `resumed serve` as people run them: real processes, real files, real exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WORKFLOW = """
+version = 1
+description = "Says what it was given."
+inputs.word = { default = "hello" }
+[[step]]
+name = "say"
+run = ["sh", "-c", "echo heard >&2; test ! -e $RESUMED_SOURCE.fail && cat $RESUMED_SOURCE"]
+repeatable = true
+parallel = 2
+tries = 1
+backoff = { first = "1ms", max = "1ms" }
+"""
+SLOW = """
+version = 1
+[[step]]
+name = "wait"
+run = ["sleep", "600"]
+repeatable = true
+grace = "1s"
+"""
+
+
+class Daemon:
+    """A daemon in a folder of its own, and `resumectl` beside it."""
+
+    def __init__(self, root: Path, backend: str) -> None:
+        self.root = root
+        self.backend = backend
+        self.state = root / "state"
+        self.socket = root / "control"
+        self.workflows = root / "workflows.d"
+        self.workflows.mkdir(mode=0o755)
+        for name, text in (("say", WORKFLOW), ("slow", SLOW)):
+            (self.workflows / f"{name}.toml").write_text(text)
+            (self.workflows / f"{name}.toml").chmod(0o644)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self, *more: str) -> list[str]:
+        folders = {"state": self.state, "socket": self.socket, "workflows": self.workflows}
+        flags = [f"--{name}={place}" for name, place in folders.items()]
+        return [sys.executable, "-m", "resumed.daemon.main", "serve", *flags, *more]
+
+    def start(self) -> None:
+        log = (self.root / "log").open("ab")
+        with log:
+            command = self.command(f"--backend={self.backend}")
+            self.process = subprocess.Popen(command, stderr=log, stdout=log, stdin=subprocess.DEVNULL)
+        self.ask("status", within=20)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(how)
+        return self.process.wait(30)
+
+    def ask(self, *words: str, within: float = 0, **more: Any) -> subprocess.CompletedProcess[str]:
+        """One `resumectl`; with `within`, again while nobody answers."""
+        deadline = time.monotonic() + within
+        command = [sys.executable, "-m", "resumed.daemon.cli", f"--socket={self.socket}", *words]
+        while True:
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
+            if ran.returncode != 3 or time.monotonic() > deadline:
+                return ran
+
+    def said(self) -> str:
+        return (self.root / "log").read_text()
+
+    def file(self, name: str, workflow: str, items: dict[str, str]) -> Path:
+        """A job file whose items are files with these texts."""
+        folder = self.root / f"{name}.files"
+        folder.mkdir()
+        for item, text in items.items():
+            (folder / item).write_text(text)
+        job = {
+            "workflow": workflow,
+            "id": name,
+            "items": [{"id": item, "source": str(folder / item)} for item in items],
+        }
+        path = self.root / f"{name}.json"
+        path.write_text(json.dumps(job))
+        path.chmod(0o600)
+        return path
+
+    def row(self, job: str) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(self.ask("show", job, "--json").stdout)["job"]["row"]
+        return row
+
+
+@pytest.fixture(scope="module", params=["asyncio", "trio"])
+def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    made = Daemon(tmp_path_factory.mktemp("daemon"), request.param)
+    made.start()
+    yield made
+    assert made.process is not None
+    if made.process.poll() is None:
+        made.end()
+    assert "Traceback" not in made.said()
+
+
+def test_submit_and_wait(daemon: Daemon) -> None:
+    """A job that ends well ends its waiting form with 0, and its outputs are there byte for byte."""
+    path = daemon.file("well", "say", {"a": "one\n", "b": "two\n"})
+    ran = daemon.ask("submit", str(path), "--wait")
+    outputs = [daemon.ask("output", "well", item).stdout for item in ("a", "b")]
+    logs = daemon.ask("logs", "well", "a").stdout
+
+    assert (0, ["one\n", "two\n"]) == (ran.returncode, outputs), ran
+    assert "heard" in logs
+    assert "well" in daemon.ask("list", "-a").stdout
+
+
+def test_same_file_again_is_the_same_job(daemon: Daemon) -> None:
+    """Handing a file in twice makes one job, and says so; another file under its id is refused."""
+    path = daemon.file("twice", "say", {"a": "one"})
+    first = json.loads(daemon.ask("submit", str(path), "--json").stdout)["told"]
+    second = json.loads(daemon.ask("submit", str(path), "--json").stdout)["told"]
+    path.write_text(path.read_text().replace("twice.files", "twice.file2"))
+    third = daemon.ask("submit", str(path))
+
+    assert [False, True] == [first["repeated"], second["repeated"]]
+    assert 1 == third.returncode
+    assert "you may" in third.stderr
+
+
+def test_failed_items_hold_the_job_until_somebody_decides(daemon: Daemon) -> None:
+    """A waiting form ends with 11; retry and skip do what they say; a skipped item ends it with 10."""
+    path = daemon.file("fails", "say", {"a": "one", "b": "two", "b.fail": "", "c": "x", "c.fail": ""})
+    job = json.loads(path.read_text())
+    job["items"] = [item for item in job["items"] if "." not in item["id"]]
+    path.write_text(json.dumps(job))
+    first = daemon.ask("submit", str(path), "--wait")
+    held = daemon.row("fails")
+    (daemon.root / "fails.files" / "b.fail").unlink()
+    retried = daemon.ask("retry", "fails", "b", "--reason", "it is there now")
+    second = daemon.ask("watch", "fails")
+    skipped = daemon.ask("skip", "fails", "c")
+    third = daemon.ask("watch", "fails")
+    again = daemon.ask("skip", "fails", "c")
+
+    assert [11, 0, 11, 0, 10, 1] == [
+        each.returncode for each in (first, retried, second, skipped, third, again)
+    ]
+    assert ("held", 1, True) == (held["status"], held["done"], held["needs_person"])
+    assert ("completed", 2) == (daemon.row("fails")["status"], daemon.row("fails")["done"])
+
+
+def test_pause_resume_cancel(daemon: Daemon) -> None:
+    """A job at work is stopped, goes on and is ended; its waiting form ends with 12."""
+    path = daemon.file("stops", "slow", {"a": ""})
+    daemon.ask("submit", str(path))
+    paused = daemon.ask("pause", "stops", "--now", "--reason", "tea")
+    resumed = daemon.ask("resume", "stops")
+    canceled = daemon.ask("cancel", "stops", "--reason", "enough")
+    ended = daemon.ask("watch", "stops")
+    late = daemon.ask("resume", "stops")
+
+    assert [0, 0, 0, 12, 1] == [each.returncode for each in (paused, resumed, canceled, ended, late)]
+    assert "canceled" == daemon.row("stops")["status"]
+
+
+def test_house_verbs(daemon: Daemon) -> None:
+    """Status, workflows and quarantine say how the daemon is, as text and as JSON."""
+    status = json.loads(daemon.ask("status", "--json").stdout)["house"]
+    flows = daemon.ask("workflows")
+    aside = daemon.ask("quarantine", "list")
+
+    assert (daemon.backend, ["say", "slow"]) == (status["backend"], status["workflows"])
+    assert "say@1" in flows.stdout
+    assert "no job is set aside\n" == aside.stdout
+
+
+REFUSALS = {
+    "unknown job": (("show", "nobody"), 4),
+    "unknown item": (("output", "well", "zzz"), 4),
+    "job without its word": (("show",), 2),
+    "unknown verb": (("frobnicate",), 2),
+    "unknown option": (("list", "--frob"), 2),
+    "no file": (("submit", "/does/not/exist"), 2),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusal_has_its_code(case: str, daemon: Daemon) -> None:
+    """Each kind of refusal has an exit code of its own, and says why on standard error."""
+    words, code = REFUSALS[case]
+    ran = daemon.ask(*words)
+
+    assert (code, "") == (ran.returncode, ran.stdout)
+    assert ran.stderr
+
+
+def test_json_tells_refusals_too(daemon: Daemon) -> None:
+    """With --json an error is an object on standard output, beside the exit code."""
+    ran = daemon.ask("show", "nobody", "--json")
+
+    assert (4, "org.resumed.Control.NoSuch") == (ran.returncode, json.loads(ran.stdout)["error"])
+
+
+WRONG = {
+    "labels with a yes": {"labels": {"x": True}},
+    "labels as text": {"labels": "x"},
+    "title as a number": {"title": 3},
+    "items as text": {"items": "abc"},
+    "items as an object of no kind": {"items": {"status": "denied"}},
+    "item as a number": {"items": [1]},
+    "source as a no": {"items": [{"id": "a", "source": False}]},
+    "id as a number": {"id": 7},
+    "id as a yes": {"id": True},
+    "workflow as a list": {"workflow": ["say"]},
+    "inputs as text": {"inputs": "false"},
+    "an input of the wrong type": {"inputs": {"word": 0}},
+    "an unknown input": {"inputs": {"wrod": "x"}},
+    "an unknown key": {"run": ["rm"]},
+    "null for a text": {"title": None},
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_job_file_is_refused_at_both_doors(case: str, daemon: Daemon) -> None:
+    """Nothing is coerced: the folder and the socket name the field, and no job comes of it (C27)."""
+    job = {"workflow": "say", "items": [{"id": "a", "source": "/dev/null"}]} | WRONG[case]
+    name = f"{case.replace(' ', '-')}.json"
+    path = daemon.root / name
+    path.write_text(json.dumps(job))
+    path.chmod(0o600)
+    before = json.loads(daemon.ask("list", "-a", "--json").stdout)
+    by_socket = daemon.ask("submit", str(path))
+    path.rename(daemon.state / "incoming" / name)
+    reason = eventually(lambda: json.loads((daemon.state / "rejected" / f"{name}.reason.json").read_text()))
+    after = json.loads(daemon.ask("list", "-a", "--json").stdout)
+
+    assert 1 == by_socket.returncode, by_socket
+    assert "@ $" in by_socket.stderr
+    assert "@ $" in reason["problems"][0]
+    assert len(before["jobs"]) + before["ended_count"] == len(after["jobs"]) + after["ended_count"]
+
+
+def eventually(look: Any, within: float = 20) -> Any:
+    """What `look` returns once it does not raise."""
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            return look()
+        except (OSError, ValueError, KeyError, AssertionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def test_dropped_file_becomes_a_job(daemon: Daemon) -> None:
+    """A file in the watched folder is a job of its owner a moment later, and the folder is empty."""
+    path = daemon.file("dropped", "say", {"a": "one"})
+    path.rename(daemon.state / "incoming" / "dropped.json")
+    eventually(lambda: daemon.row("dropped"))
+    ended = daemon.ask("watch", "dropped")
+
+    assert 0 == ended.returncode
+    assert [] == os.listdir(daemon.state / "incoming") + os.listdir(daemon.state / "claimed")
+
+
+def test_second_daemon_is_refused(daemon: Daemon) -> None:
+    """Another daemon on the same store, or on the same socket, ends with 75 and changes nothing."""
+    store = subprocess.run(
+        daemon.command(f"--socket={daemon.root / 'other'}"), capture_output=True, text=True, timeout=60
+    )
+    command = daemon.command(f"--state={daemon.root / 'state2'}")
+    place = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert [75, 75] == [store.returncode, place.returncode]
+    assert f"pid {daemon.process.pid}" in store.stderr  # type: ignore[union-attr]
+    assert f"process {daemon.process.pid}" in place.stderr  # type: ignore[union-attr]
+    assert 0 == daemon.ask("status").returncode
+
+
+def test_killed_daemon_goes_on_where_it_was(daemon: Daemon) -> None:
+    """After SIGKILL the next daemon finds what was done done, and finishes the rest by itself."""
+    path = daemon.file("killed", "say", {f"item-{number:02}": str(number) for number in range(30)})
+    daemon.ask("submit", str(path))
+    daemon.end(signal.SIGKILL)
+    daemon.start()
+    ended = daemon.ask("watch", "killed")
+
+    assert 0 == ended.returncode
+    assert (30, 30) == (daemon.row("killed")["done"], daemon.row("killed")["total"])
+
+
+def test_stop_is_orderly_and_the_store_is_clean(daemon: Daemon) -> None:
+    """SIGTERM ends a daemon with work under way with 0 in its time; the store is clean, and goes on."""
+    path = daemon.file("parked", "slow", {"a": ""})
+    daemon.ask("submit", str(path))
+    code = daemon.end()
+    checked = subprocess.run(
+        [sys.executable, "-m", "resumed.daemon.main", "fsck", str(daemon.state), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    gone = not daemon.socket.exists()
+    daemon.start()
+    row = daemon.row("parked")
+    daemon.ask("cancel", "parked")
+
+    assert (0, 0, True) == (code, checked.returncode, gone), checked.stdout
+    assert 0 == json.loads(checked.stdout)["verdict"]
+    assert row["status"] in ("ready", "running", "resuming")
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    """Without a daemon each verb ends with 3 and says what to type."""
+    command = [sys.executable, "-m", "resumed.daemon.cli", "status"]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "RESUMED_SOCKET": str(tmp_path / "none")}
+    )
+
+    assert (3, "") == (ran.returncode, ran.stdout)
+    assert f"cannot reach the daemon at {tmp_path / 'none'}" in ran.stderr
+    assert "resumed serve" in ran.stderr
+
+
+BAD_STARTS = {
+    "a faulty configuration": (["--config=bad.toml"], "unknown key 'frob' @ $"),
+    "a configuration that is not there": (["--config=absent.toml"], "there is no such file"),
+    "a store that is a file": (["--state=bad.toml"], "bad.toml"),
+    "a socket that is a file": (["--state=s", "--socket=bad.toml"], "no socket"),
+    "a watched folder that is not there": (["--state=s", "--incoming=absent"], "absent"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_STARTS)
+def test_refusal_to_start_says_do_not_restart(case: str, tmp_path: Path) -> None:
+    """What a restart cannot mend ends with 78 and one sentence."""
+    words, why = BAD_STARTS[case]
+    (tmp_path / "bad.toml").write_text("frob = 1\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "resumed.daemon.main", "serve", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "HOME": str(tmp_path), "RESUMED_SOCKET": str(tmp_path / "control")},
+    )
+
+    assert 78 == ran.returncode, ran.stderr
+    assert why in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_client_starts_fast(tmp_path: Path) -> None:
+    """A whole `resumectl` is one short process: argparse, a socket, and nothing heavier."""
+    command = [sys.executable, "-X", "importtime", "-m", "resumed.daemon.cli", "status"]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "RESUMED_SOCKET": str(tmp_path / "none")}
+    )
+
+    assert 3 == ran.returncode
+    assert [] == [
+        name for name in ("click", "attr", "cattrs", "orjson", "anyio") if f"| {name}\n" in ran.stderr
+    ]
