@@ -13,7 +13,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     """The job's line in a list."""
     job, count = snapshot.job, snapshot.items.count
     status = standing.status(snapshot, now)
-    wakes = due.next_due(snapshot, now)
+    wakes = due.next_start(snapshot, now) if status is Status.WAITING else None
     return JobRow(
         id=job.id,
         status=status,
