@@ -1,0 +1,381 @@
+"""Writes the golden store of the present level; run once a level, before its release, and never after it.
+
+    .venv/bin/python tests/golden/make.py
+
+Every field of every stored record is away from its default, so that none can change unnoticed.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from faults import world  # noqa: E402
+
+from resumed.schemas import codec, line_io  # noqa: E402
+from resumed.schemas import job as j  # noqa: E402
+from resumed.schemas import ledger as g  # noqa: E402
+from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot  # noqa: E402
+from resumed.schemas.table import ItemTable  # noqa: E402
+from resumed.schemas.workflow import Contract, StepContract, StepKind  # noqa: E402
+from resumed.store import (  # noqa: E402
+    admission,
+    archive,
+    artifacts,
+    identities,
+    intake,
+    layout,
+    names,
+    quarantine,
+)
+
+ID = "harbour-7"
+m = world.moment
+
+
+def snapshot() -> Snapshot:
+    """A snapshot with nothing at its default."""
+    sha = "a" * 64
+    prov = j.Provenance(
+        job=ID, item="p-0001", step="draft", attempt=2, model="m-1", prompt="p-3", editor="ada"
+    )
+    art = j.Artifact(
+        name="draft",
+        sha256=codec.digest(b"a draft"),
+        size=7,
+        revision=2,
+        text="a draft",
+        provenance=prov,
+        access_policy="owner",
+    )
+    big = j.Artifact(name="report", sha256=codec.digest(b"a long report"), size=13)
+    raw = j.Artifact(name="raw", sha256=codec.digest(b"\xff"), size=1, base64="/w==", text="\ufffd")
+    src = j.Source(path="/srv/in/1.pdf", pin=j.PinKind.STAT, size=9, mtime=8, inode=7)
+    items = ItemTable(
+        [
+            j.Item(
+                id="p-0001",
+                ordinal=0,
+                state=j.ItemState.DONE,
+                at="draft",
+                occurrence=1,
+                tries=2,
+                started=m(1),
+                ended=m(2),
+                inputs='{"n":1}',
+                data='{"k":"v"}',
+                source=src,
+                output=art,
+            ),
+            j.Item(
+                id="p-0002",
+                ordinal=1,
+                state=j.ItemState.IN_PROGRESS,
+                at="draft",
+                occurrence=1,
+                tries=1,
+                crashes=1,
+                started=m(3),
+            ),
+            j.Item(
+                id="p-0003",
+                ordinal=2,
+                state=j.ItemState.FAILED,
+                tries=3,
+                failures=3,
+                reason="exit 1",
+                code="failed",
+            ),
+            j.Item(id="p-0004", ordinal=3, not_before=m(90), output=big),
+            j.Item(
+                id="p-0005",
+                ordinal=4,
+                state=j.ItemState.REVIEW,
+                output=raw,
+                source=j.Source(path="/srv/in/2.pdf", pin=j.PinKind.SHA256, sha256=sha),
+            ),
+            j.Item(
+                id="p-0006", ordinal=5, state=j.ItemState.HELD, code="crashes", reason="it died three times"
+            ),
+            j.Item(id="p-0007", ordinal=6, state=j.ItemState.SKIPPED, code="skipped"),
+        ]
+    )
+    contract = Contract(
+        workflow="label",
+        version=2,
+        start="draft",
+        steps=(
+            StepContract(
+                name="draft",
+                kind=StepKind.ITEM,
+                version=3,
+                repeatable=False,
+                timeout=60.0,
+                grace=1.5,
+                tries=2,
+                backoff_first=1.0,
+                backoff_max=2.0,
+                crashes=4,
+            ),
+            StepContract(name="close", kind=StepKind.JOB),
+        ),
+        description="Labels pages",
+        owner="ada",
+        entry="label:Label",
+        interpreter="/usr/bin/python3",
+        definition="{}",
+        slots=2,
+    )
+    return Snapshot(
+        job=j.Job(
+            id=ID,
+            tenant="harbour",
+            requester="ada",
+            owner="bo",
+            created=m(0),
+            workflow="label",
+            version=2,
+            title="Pages of May",
+            objective="label them",
+            inputs='{"month":"2026-05"}',
+            deadline=m(3600),
+            labels={"team": "archive", "naïve": "ü"},
+        ),
+        contract=contract,
+        code_version=j.CodeVersion(workflow="label", version=2, contract=sha, release="0.1.0"),
+        epoch=2,
+        newest=m(0),
+        last_transition="admitted",
+        position=j.Item(id="", ordinal=0, at="draft", output=big),
+        next=j.Next(step="draft", preconditions=("items frozen",), allowed_tools=("cms",)),
+        each=j.Each(start="draft", then="close", parallel=2, tries=3),
+        state={"page": '"p-1"', "count": "3"},
+        items=items,
+        attempt=j.Attempt(epoch=2, opened=m(1)),
+        tries={
+            "p-0002": j.Try(
+                epoch=2,
+                item="p-0002",
+                number=1,
+                step="draft",
+                occurrence=1,
+                started=m(3),
+                until=m(63),
+                worker="w-1",
+                stop=j.StopReason.PAUSE,
+            )
+        },
+        pause=j.Mark(by="ada", at=m(4), reason="lunch", now=True),
+        cancel=j.Mark(by="bo", at=m(5)),
+        expiry=j.Mark(by="deadline", at=m(6)),
+        hold=j.Hold(code="items", reason="none found", owner="ada", since=m(7)),
+        outcome=j.Outcome(ending=j.Ending.CANCELED, at=m(8), reason="asked"),
+        budget=j.Budget(attempts=5, turns=6, tool_calls=7, tokens=8, usd="1.50", active_seconds=9.5),
+        used=j.Budget(attempts=1, tokens=2, usd="0.000001"),
+        authority=j.Authority(
+            actor="ada", scopes=("cms:write",), policy="p1", approval="a1", target="cms", expiry=m(100)
+        ),
+        effects=(
+            g.Effect(
+                id="e1",
+                state=g.EffectState.UNKNOWN,
+                item="p-0001",
+                business_object="page:1",
+                operation_key=sha,
+                fingerprint=sha,
+                tool="cms.publish",
+                target="cms",
+                arguments='{"page":"1"}',
+                expected_result="published",
+                ordinal=1,
+                not_before=m(9),
+                response=sha,
+                reference="r-1",
+                confirmed_by="look-up",
+            ),
+        ),
+        approvals=(
+            g.Approval(
+                id="a1",
+                effect="e1",
+                fingerprint=sha,
+                reviewer="cy",
+                uid=1001,
+                groups=("curators",),
+                via="socket",
+                decision="approve",
+                scope="effect",
+                policy_version="1",
+                given=m(9),
+                valid_until=m(99),
+                reason="fine",
+                shown=sha,
+            ),
+        ),
+        waits=(
+            g.Wait(
+                id="w1",
+                kind="approval",
+                event="a1",
+                deadline=m(50),
+                lease=m(51),
+                approver="group:curators",
+                owner="ada",
+                cancellation_rule="deny",
+            ),
+        ),
+        questions=(
+            g.Question(
+                id="q1",
+                text="Which?",
+                choices=("a", "b"),
+                asked_of="ada",
+                deadline=m(52),
+                answer="a",
+                answered_by="ada",
+                answered=m(10),
+            ),
+        ),
+    )
+
+
+def first() -> Line:
+    """Line 1 with all that a line and an entry may hold."""
+    snap = snapshot()
+    adm = world.admission_of(ID)
+    return Line(
+        sequence=1,
+        epoch=0,
+        previous=admission.job_digest(adm),
+        at=m(0),
+        opening=snap,
+        entries=(
+            Entry(
+                transition="admitted",
+                decision=Decision(
+                    by="folder",
+                    rule="admission",
+                    choice="admit",
+                    relied_on=("owner",),
+                    options=("admit", "refuse"),
+                    reason="first",
+                ),
+                changes=Changes(epoch=0),
+                evidence="none",
+            ),
+        ),
+    )
+
+
+def changes(snap: Snapshot) -> Changes:
+    """Every kind of change."""
+    items = snap.items
+    return Changes(
+        items=(items["p-0002"],),
+        tries=tuple(snap.tries.values()),
+        ended=("p-0001",),
+        position=snap.position,
+        next=snap.next,
+        each=snap.each,
+        state={"a": "1"},
+        epoch=2,
+        attempt=snap.attempt,
+        pause=snap.pause,
+        cancel=snap.cancel,
+        expiry=snap.expiry,
+        hold=snap.hold,
+        outcome=snap.outcome,
+        cleared=("hold", "pause"),
+    )
+
+
+def grow(place: layout.Layout) -> None:
+    """A job with a torn line in its past, two checkpoints and an artifact."""
+    admission.admit(place, world.admission_of(ID), first())
+    ch = changes(snapshot())
+    folder = place.job(ID)
+    opened = world.open_job(folder)
+    world.append(opened, 2)
+    line = Line(
+        sequence=4,
+        epoch=2,
+        previous=opened.digest,
+        at=m(4),
+        entries=(
+            Entry(transition="all", decision=Decision(by="ada", rule="r", choice="c"), changes=ch),
+            Entry(
+                transition="counted",
+                decision=Decision(by="ada", rule="r", choice="c"),
+                changes=Changes(state={"last": "4"}),
+            ),
+        ),
+    )
+    r, d = line_io.spell_line(line)
+    opened.append(r, 4, d)
+    world.checkpoint(opened)
+    world.append(opened, 2)
+    opened.close()
+    p = folder / "5.0.log"
+    p.write_bytes(p.read_bytes() + b"0123 half a line")
+    artifacts.put(folder, b"a long report")
+    opened = world.open_job(folder)
+    world.append(opened)
+    world.checkpoint(opened, "park", fill=False)
+    opened.close()
+
+
+def others(place: layout.Layout) -> None:
+    """One of everything that is no job under way."""
+    f = world.admit(place, "pier-1")
+    opened = world.open_job(f)
+    world.append(opened)
+    world.checkpoint(opened, "end", fill=False)
+    opened.close()
+    archive.move(place, "pier-1")
+    f = world.admit(place, "pier-2")
+    (f / "1.0.log").write_bytes((f / "1.0.log").read_bytes()[:-9])
+    quarantine.set_aside(place, "pier-2", "damaged", "cannot load pier-2: line 1 is missing", m(60))
+    identities.record(place, "w-1", b'{"boot":"b","pid":1}\n')
+    identities.mark_gone(place, "w-1")
+    names.keep(place.names, "key", 1000, "invoice-7", b'{"job":"harbour-7"}\n')
+    (place.incoming / "broken.json").write_bytes(b"{")
+    (place.incoming / "broken.json").chmod(0o600)
+    intake.claim(place, "broken.json")
+    intake.reject(
+        place, "broken.json", {"code": "not-json", "reason": "cannot admit broken.json: not JSON"}, m(61)
+    )
+
+
+def later(folder: Path) -> None:
+    """A job as a later release may write it."""
+    folder.mkdir(parents=True)
+    job = line_io.spell_admission(world.admission_of("harbour-9")).replace(
+        b'"schema": 1', b'"schema": 2,\n  "mood": "calm"'
+    )
+    (folder / "job.json").write_bytes(job)
+    seal = b'{"seal":0,"digest":"%s","why":"admission","job":"%s","state_schema":2,"mood":"calm"}' % (
+        (codec.digest(job).encode(),) * 2
+    )
+    line = (
+        b'{"sequence":1,"epoch":0,"previous":"%s","weather":{"wind":3},"opening":{"tides":["ebb"]}}'
+        % codec.digest(job).encode()
+    )
+    (folder / "1.0.log").write_bytes(line_io.spell(seal)[0] + line_io.spell(line)[0])
+    cp = b'{\n  "state_schema": 2,\n  "sequence": 1,\n  "weather": {"wind": 3}\n}\n'
+    (folder / f"1-{codec.digest(cp)}.checkpoint.json").write_bytes(cp)
+
+
+def main() -> None:
+    """Write both folders anew."""
+    for name in ("level-1", "level-2"):
+        shutil.rmtree(HERE / name, ignore_errors=True)
+    place = layout.create(HERE / "level-1", "store-1", m(0))
+    grow(place)
+    others(place)
+    later(HERE / "level-2" / "harbour-9")
+
+
+if __name__ == "__main__":
+    main()
