@@ -1,18 +1,19 @@
 """The worker process: reads `open`, loads one workflow, then runs tries and answers each as it is ready.
 
-`python -I -m resumed.actors.worker.main`, started by a keeper with its socket as descriptor 3. It
-never reads or writes the store, and imports nothing of the author's before the first frame. A try is
-answered only when, in a worker of one slot, every process below it is dead.
+`python -I -m resumed.actors.worker.main`, started by a keeper with its socket as descriptor 3. It never
+reads or writes the store, and imports nothing of the author's before the first frame. A try is answered
+only when, in a worker of one slot, every process below it is dead.
+
+The loop is asyncio's own, used directly: authors may use anyio in it, and a try costs one task.
 """
 
+import asyncio
+import gc
 import os
 import socket
 import sys
 from collections import OrderedDict
 from typing import Protocol
-
-import anyio
-import anyio.abc
 
 from resumed.schemas import frames
 from resumed.schemas.decisions import Answer
@@ -37,99 +38,128 @@ class Steps(Protocol):
         """One handler's answer; TryStoppedError when it was stopped; may raise anything."""
 
 
-def _key(frame: frames.Run | frames.Stop) -> Key:
-    return frame.job, frame.epoch, frame.item, frame.number
-
-
 class Worker:
-    """The open tries of one loaded workflow."""
+    """One workflow on one socket, and its open tries."""
 
-    def __init__(self, wire: Wire, steps: Steps) -> None:
-        self._wire = wire
-        self._steps = steps
-        self._alone = steps.contract.slots == 1
+    def __init__(self, connection: socket.socket) -> None:
+        self._wire = Wire(connection, self._obey, self._end)
+        self._steps: Steps | None = None
+        self._alone = True
         self._open: dict[Key, Trial] = {}
         self._answered: OrderedDict[Key, None] = OrderedDict()
         self._closing = False
+        self._over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
-    async def serve(self, lines: list[bytes] | None) -> None:
+    async def serve(self) -> None:
         """Run what is asked until the daemon says `close` and all is answered, or closes its end."""
-        async with anyio.create_task_group() as group:
-            self._group = group
-            while lines is not None:
-                for line in lines:
-                    self._obey(frames.read_to_worker(line))
-                if self._closing and not self._open:
-                    await self._wire.flush()
-                    break
-                lines = await self._wire.lines()
-            self._closing = True
-            group.cancel_scope.cancel()
+        await self._over.wait()
+        await self._wire.sent()
+        self._wire.close()
 
-    def _obey(self, frame: frames.ToWorker) -> None:
+    def _end(self) -> None:
+        """The daemon closed its end: nobody will hear an answer, and the keeper ends what is left."""
+        self._closing = True
+        self._over.set()
+        for trial in self._open.values():
+            trial.stop(0.0)
+
+    def _obey(self, line: bytes) -> None:
+        frame = frames.read_to_worker(line)
         if isinstance(frame, frames.Run):
-            key = _key(frame)
-            if key not in self._open and key not in self._answered:
-                trial = self._open[key] = Trial()
-                self._group.start_soon(self._try, frame, key, trial)
+            self._run(frame)
         elif isinstance(frame, frames.Stop):
             self._stop(frame)
-        elif isinstance(frame, frames.Close):
+        elif isinstance(frame, frames.Open):
+            self._load(frame)
+        else:
             self._closing = True
+            self._end_if_idle()
+
+    def _load(self, opened: frames.Open) -> None:
+        if self._steps is not None:
+            raise FaultyInputError("cannot read the daemon's frame", ("a second open",))
+        try:
+            self._steps = load(opened)
+        except BaseException as error:  # noqa: BLE001  an author's module may do anything when imported
+            ours = isinstance(error, AuthorError | FaultyInputError)
+            reason = faulttext.clean(str(error)) if ours else faulttext.of(error)
+            self._wire.send(
+                frames.write(frames.Trouble(code="contract" if ours else "import", reason=reason))
+            )
+            self._closing = True
+            self._over.set()
+            return
+        # What is loaded stays: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000)
+        self._alone = self._steps.contract.slots == 1
+        self._wire.gather = not self._alone
+        self._wire.send(frames.write(frames.Ready(worker=opened.worker, contract=self._steps.contract)))
+
+    def _run(self, run: frames.Run) -> None:
+        key = (run.job, run.epoch, run.item, run.number)
+        if self._closing or key in self._open or key in self._answered:
+            return
+        if self._steps is None:
+            raise FaultyInputError("cannot read the daemon's frame", ("a run before open",))
+        trial = self._open[key] = Trial()
+        trial.task = self._loop.create_task(self._try(self._steps, run, key, trial))
 
     def _stop(self, stop: frames.Stop) -> None:
-        key = _key(stop)
-        if trial := self._open.get(key):
+        key = (stop.job, stop.epoch, stop.item, stop.number)
+        trial = self._open.get(key)
+        if trial is not None:
             trial.stop(stop.grace)
+            if not trial.started:
+                # A task that is cancelled before its first step never runs a line of ours.
+                self._answer(key, _stopped(key))
         elif key not in self._answered:
             # Its `run` never came, or comes later: it will start nothing.
-            self._answer(key, self._stopped(key))
+            self._answer(key, _stopped(key))
 
-    async def _try(self, run: frames.Run, key: Key, trial: Trial) -> None:
-        answer: frames.FromWorker = self._stopped(key)
-        with trial.scope:
-            try:
-                answer = self._returned(key, await self._steps.run(run, trial))
-            except GeneratorExit:
-                raise
-            except TryStoppedError:
-                pass
-            except BaseException as error:
-                if isinstance(error, anyio.get_cancelled_exc_class()) and (
-                    trial.scope.cancel_called or self._closing
-                ):
-                    raise
-                # Everything else is the author's, SystemExit included: it ends this try and no other.
-                answer = self._raised(key, error)
+    async def _try(self, steps: Steps, run: frames.Run, key: Key, trial: Trial) -> None:
+        trial.started = True
+        answer: frames.FromWorker
+        try:
+            given = await steps.run(run, trial)
+            answer = frames.Returned(job=key[0], epoch=key[1], item=key[2], number=key[3], answer=given)
+        except GeneratorExit:
+            raise
+        except TryStoppedError:
+            answer = _stopped(key)
+        except BaseException as error:  # noqa: BLE001  all of it is the author's, SystemExit included
+            stopped = trial.asked and isinstance(error, asyncio.CancelledError)
+            answer = _stopped(key) if stopped else _raised(key, error)
         if self._alone and keeper.has_children():
             keeper.end_descendants()
-        del self._open[key]
         self._answer(key, answer)
-        if self._closing and not self._open:
-            await self._wire.flush()
-            self._group.cancel_scope.cancel()
 
     def _answer(self, key: Key, frame: frames.FromWorker) -> None:
+        self._open.pop(key, None)
         self._answered[key] = None
         if len(self._answered) > _REMEMBERED:
             self._answered.popitem(last=False)
         try:
             raw = frames.write(frame)
         except (FaultyInputError, TypeError, ValueError) as error:
-            raw = frames.write(self._raised(key, error))
-        self._wire.send(raw, self._group)
+            raw = frames.write(_raised(key, error))
+        self._wire.send(raw)
+        self._end_if_idle()
 
-    @staticmethod
-    def _returned(key: Key, answer: Answer) -> frames.Returned:
-        return frames.Returned(job=key[0], epoch=key[1], item=key[2], number=key[3], answer=answer)
+    def _end_if_idle(self) -> None:
+        if self._closing and not self._open:
+            self._over.set()
 
-    @staticmethod
-    def _stopped(key: Key) -> frames.Stopped:
-        return frames.Stopped(job=key[0], epoch=key[1], item=key[2], number=key[3])
 
-    @staticmethod
-    def _raised(key: Key, error: BaseException) -> frames.Raised:
-        return frames.Raised(job=key[0], epoch=key[1], item=key[2], number=key[3], error=faulttext.of(error))
+def _stopped(key: Key) -> frames.Stopped:
+    return frames.Stopped(job=key[0], epoch=key[1], item=key[2], number=key[3])
+
+
+def _raised(key: Key, error: BaseException) -> frames.Raised:
+    text = faulttext.of(error)
+    return frames.Raised(job=key[0], epoch=key[1], item=key[2], number=key[3], error=text)
 
 
 def load(opened: frames.Open) -> Steps:
@@ -145,31 +175,14 @@ def load(opened: frames.Open) -> Steps:
 
 async def serve(connection: socket.socket) -> None:
     """Be a worker on this socket until it is over."""
-    wire = Wire(connection)
-    lines = await wire.lines()
-    if lines is None:
-        return
-    first = frames.read_to_worker(lines[0])
-    if not isinstance(first, frames.Open):
-        raise FaultyInputError("cannot start a worker", ("the first frame is not open",))
-    async with anyio.create_task_group() as group:
-        try:
-            steps = load(first)
-        except BaseException as error:  # noqa: BLE001  an author's module may do anything when imported
-            code = "contract" if isinstance(error, AuthorError) else "import"
-            reason = str(error) if isinstance(error, AuthorError) else faulttext.of(error)
-            wire.send(frames.write(frames.Trouble(code=code, reason=faulttext.clean(reason))), group)
-            return
-        wire.send(frames.write(frames.Ready(worker=first.worker, contract=steps.contract)), group)
-    await Worker(wire, steps).serve(lines[1:])
+    await Worker(connection).serve()
 
 
 def main() -> int:
     """Serve the daemon at the other end of descriptor 3."""
     os.set_inheritable(keeper.WORKER_SOCKET, False)
     keeper.become_subreaper()
-    connection = socket.socket(fileno=keeper.WORKER_SOCKET)
-    anyio.run(serve, connection)
+    asyncio.run(serve(socket.socket(fileno=keeper.WORKER_SOCKET)))
     return 0
 
 

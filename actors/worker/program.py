@@ -134,23 +134,26 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
     ended = os.pidfd_open(process.pid)
     stopped = False
 
+    asked = anyio.Event()
+    trial.on_stop = asked.set
+
     async def stop_when_asked() -> None:
         nonlocal stopped
-        await trial.asked.wait()
+        await asked.wait()
         stopped = True
         _signal_group(process.pid, signal.SIGTERM)
         await anyio.sleep(trial.grace)
         process.kill()
 
     try:
-        with trial.ending_itself():
-            async with anyio.create_task_group() as group:
-                for task in (out.pump, err.pump, stop_when_asked):
-                    group.start_soon(task)
-                await anyio.wait_readable(ended)
-                group.cancel_scope.cancel()
+        async with anyio.create_task_group() as group:
+            for task in (out.pump, err.pump, stop_when_asked):
+                group.start_soon(task)
+            await anyio.wait_readable(ended)
+            group.cancel_scope.cancel()
     finally:
-        # Also when this worker itself is told to end: nothing of the program outlives the try.
+        # Whatever happened above, nothing of the program outlives the try.
+        trial.on_stop = None
         os.close(ended)
         _reap(process)
         out.drain()

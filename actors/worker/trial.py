@@ -1,9 +1,7 @@
 """One try that is running in this worker: how it is asked to end, and how long that may take."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import anyio
+import asyncio
+from collections.abc import Callable
 
 
 class TryStoppedError(Exception):
@@ -11,28 +9,24 @@ class TryStoppedError(Exception):
 
 
 class Trial:
-    """A running try. A handler of ours is cancelled; a program is asked by its own runner."""
+    """A running try. A handler is cancelled; a program is asked by its own runner, through `on_stop`."""
+
+    __slots__ = ("asked", "grace", "on_stop", "started", "task")
 
     def __init__(self) -> None:
-        self.scope = anyio.CancelScope()
-        self.asked = anyio.Event()
+        self.asked = False
+        self.started = False
         self.grace = 0.0
-        self._ends_itself = False
+        self.on_stop: Callable[[], None] | None = None
+        self.task: asyncio.Task[None] | None = None
 
     def stop(self, grace: float) -> None:
         """Ask the try to end within `grace` seconds; the first request counts."""
-        if self.asked.is_set():
+        if self.asked:
             return
+        self.asked = True
         self.grace = grace
-        self.asked.set()
-        if not self._ends_itself:
-            self.scope.cancel()
-
-    @contextmanager
-    def ending_itself(self) -> Iterator[None]:
-        """Inside, `stop` cancels nothing: whoever entered watches `asked`."""
-        self._ends_itself = True
-        try:
-            yield
-        finally:
-            self._ends_itself = False
+        if self.on_stop is not None:
+            self.on_stop()
+        elif self.task is not None:
+            self.task.cancel()

@@ -1,62 +1,90 @@
-"""The worker's end of its socket: raw non-blocking reads and writes, many frames a read, no streams."""
+"""The worker's end of its socket: raw non-blocking reads and writes, many frames a read, no streams.
 
+The loop watches the descriptor all the time, so that a frame costs no call to the kernel but its own.
+"""
+
+import asyncio
 import socket
-
-import anyio
-import anyio.abc
+from collections.abc import Callable
 
 _AT_ONCE = 256 * 1024
 
 
 class Wire:
-    """Frames over the inherited socket. `lines` waits; `send` never does."""
+    """Frames over the inherited socket. `on_line` gets each line; `on_end` is called once, at the end.
 
-    def __init__(self, connection: socket.socket) -> None:
+    With `gather`, what is sent before the loop's next turn leaves in one call.
+    """
+
+    def __init__(
+        self, connection: socket.socket, on_line: Callable[[bytes], None], on_end: Callable[[], None]
+    ) -> None:
         connection.setblocking(False)
+        self.gather = False
         self._socket = connection
+        self._on_line = on_line
+        self._on_end = on_end
         self._received = b""
         self._waiting = bytearray()
+        self._sent = asyncio.Event()
+        self._sent.set()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(connection, self._read)
 
-    async def lines(self) -> list[bytes] | None:
-        """Every whole line that has come, at least one; None once the daemon has closed its end."""
-        while True:
-            try:
-                raw = self._socket.recv(_AT_ONCE)
-            except BlockingIOError:
-                await anyio.wait_readable(self._socket)
-                continue
-            except OSError:
-                return None
-            if not raw:
-                return None
-            *lines, self._received = (self._received + raw if self._received else raw).split(b"\n")
-            if lines:
-                return lines
+    def close(self) -> None:
+        """Stop watching, and close the socket."""
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
 
-    def send(self, raw: bytes, group: anyio.abc.TaskGroup) -> None:
-        """Send the bytes of a frame now, or in a task of `group` when the socket is full."""
-        sent = 0
-        if not self._waiting:
-            try:
-                sent = self._socket.send(raw)
-            except BlockingIOError:
-                pass
-            except OSError:
-                return  # nobody listens any more; the end of `lines` says so
-            if sent == len(raw):
-                return
-            group.start_soon(self.flush)
-        self._waiting += raw[sent:]
+    def _read(self) -> None:
+        try:
+            raw = self._socket.recv(_AT_ONCE)
+        except BlockingIOError:
+            return
+        except OSError:
+            raw = b""
+        if not raw:
+            self._loop.remove_reader(self._socket)
+            self._on_end()
+            return
+        *lines, self._received = (self._received + raw if self._received else raw).split(b"\n")
+        for line in lines:
+            self._on_line(line)
 
-    async def flush(self) -> None:
-        """Send what had to wait; returns when all of it is sent."""
-        while self._waiting:
-            await anyio.wait_writable(self._socket)
-            try:
-                sent = self._socket.send(memoryview(self._waiting)[:_AT_ONCE])
-            except BlockingIOError:
-                continue
-            except OSError:
-                self._waiting.clear()
-                return
-            del self._waiting[:sent]
+    def send(self, raw: bytes) -> None:
+        """Send the bytes of a frame now, at the loop's next turn, or when the daemon has read enough."""
+        idle = not self._waiting
+        self._waiting += raw
+        if not idle:
+            return
+        if self.gather:
+            self._sent.clear()
+            self._loop.call_soon(self._write)
+        elif not self._send_now():
+            self._sent.clear()
+            self._loop.add_writer(self._socket, self._write)
+
+    async def sent(self) -> None:
+        """Wait until everything is sent."""
+        await self._sent.wait()
+
+    def _write(self) -> None:
+        if self._send_now():
+            self._loop.remove_writer(self._socket)
+            self._sent.set()
+        else:
+            self._loop.add_writer(self._socket, self._write)
+
+    def _send_now(self) -> bool:
+        """Send what waits; True when nothing is left."""
+        try:
+            while self._waiting:
+                with memoryview(self._waiting) as waiting:
+                    sent = self._socket.send(waiting[:_AT_ONCE])
+                del self._waiting[:sent]
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._waiting.clear()  # nobody listens any more; `on_end` says so
+        return True
