@@ -19,6 +19,7 @@ from anyio.abc import TaskStatus
 from attrs import frozen
 
 from resumed.actors.clock import Clock
+from resumed.schemas import strict
 from resumed.schemas.errors import FaultyInputError, GoneError, StoreError
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
@@ -103,26 +104,30 @@ class Incoming:
         return waiting
 
     async def _admit(self, name: str, take: Callable[[Layout, str], Claimed]) -> bool:
-        """Takes one file through; False when it has to be tried again. No file's trouble is another's."""
+        """Takes one file through; False when it has to be tried again soon. Its trouble is its own."""
+        file: Claimed | None = None
         try:
-            try:
-                file = await _disk(take, self._layout, name)
-                admitted = await self._offer(file)
-            except FaultyInputError as error:
-                if not await self._is_old(name):
-                    return False
-                await self._reject(name, "faulty", error.what, error.problems)
-                return True
-            if admitted:
+            file = await _disk(take, self._layout, name)
+            if await self._offer(file):
                 await _disk(intake.finish, self._layout, file)
-            else:
-                return True
+        except FaultyInputError as error:
+            return await self._refuse(name, file, error)
         except (FileNotFoundError, FileExistsError):
-            return True  # gone again, or an earlier file of that name is still being admitted
+            pass  # gone again, or an earlier file of that name is still being admitted
         except (StoreError, OSError, GoneError) as error:
             self._say_once(name, f"The file {name!r} could not be admitted yet: {error}")
             return True
         self._said.pop(name, None)
+        return True
+
+    async def _refuse(self, name: str, file: Claimed | None, error: FaultyInputError) -> bool:
+        """Puts a faulty file aside; False when it may still be being written, and is left for a while."""
+        try:
+            if not (file is not None and _is_whole(file.raw)) and not await self._is_old(name):
+                return False
+            await self._reject(name, "faulty", error.what, error.problems)
+        except (StoreError, OSError) as trouble:
+            self._say_once(name, f"The file {name!r} could not be put aside yet: {trouble}")
         return True
 
     async def _offer(self, file: Claimed) -> bool:
@@ -189,6 +194,15 @@ class Incoming:
 async def _disk(call: Callable[..., T], *arguments: object) -> T:
     """A call of the disk in a thread; it is never abandoned half way."""
     return await to_thread.run_sync(lambda: call(*arguments))
+
+
+def _is_whole(raw: bytes) -> bool:
+    """Whether nothing can be missing at the end: JSON that was cut never parses, TOML may."""
+    try:
+        strict.parse(raw, "")
+    except FaultyInputError:
+        return False
+    return True
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

@@ -228,18 +228,32 @@ WRONG = {
 }
 
 
+@pytest.fixture(scope="module")
+def wrong_files(daemon: Daemon) -> dict[str, Path]:
+    """All the wrong files, handed to the socket's door from here, and dropped into the folder all at once."""
+    paths = {}
+    for case, keys in WRONG.items():
+        paths[case] = path = daemon.root / f"{case.replace(' ', '-')}.json"
+        job = {"workflow": "say", "items": [{"id": "a", "source": "/dev/null"}]} | keys
+        path.write_text(json.dumps(job))
+        path.chmod(0o600)
+        copy = daemon.state / "incoming" / f".{path.name}"
+        copy.write_bytes(path.read_bytes())
+        copy.chmod(0o600)
+        copy.rename(copy.with_name(path.name))
+    return paths
+
+
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_job_file_is_refused_at_both_doors(case: str, daemon: Daemon) -> None:
+def test_wrong_job_file_is_refused_at_both_doors(
+    case: str, daemon: Daemon, wrong_files: dict[str, Path]
+) -> None:
     """Nothing is coerced: the folder and the socket name the field, and no job comes of it (C27)."""
-    job = {"workflow": "say", "items": [{"id": "a", "source": "/dev/null"}]} | WRONG[case]
-    name = f"{case.replace(' ', '-')}.json"
-    path = daemon.root / name
-    path.write_text(json.dumps(job))
-    path.chmod(0o600)
+    path = wrong_files[case]
     before = json.loads(daemon.ask("list", "-a", "--json").stdout)
     by_socket = daemon.ask("submit", str(path))
-    path.rename(daemon.state / "incoming" / name)
-    reason = eventually(lambda: json.loads((daemon.state / "rejected" / f"{name}.reason.json").read_text()))
+    place = daemon.state / "rejected" / f"{path.name}.reason.json"
+    reason = eventually(lambda: json.loads(place.read_text()))
     after = json.loads(daemon.ask("list", "-a", "--json").stdout)
 
     assert 1 == by_socket.returncode, by_socket
