@@ -14,7 +14,7 @@ from faults import story, world
 from faults.disk import Disk
 from faults.seam import Seam
 
-from resumed.schemas import codec
+from resumed.schemas import codec, strict
 from resumed.schemas.errors import DamagedError, FaultyInputError, StoreError, UnreadableError
 from resumed.store import durable, files, journal, layout, quarantine, recovery
 
