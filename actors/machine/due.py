@@ -76,17 +76,19 @@ def _earlier(one: Instant | None, other: Instant) -> Instant:
 
 
 def next_start(standing: Standing, now: Instant) -> Instant | None:
-    """When a unit that waits for a time could start; None when none waits (or none could start then)."""
-    del now
+    """When a unit that waits for a time could start; None when none waits (or none could start then).
+
+    A time that has come is no longer waited for: such a unit is `wanted`, and waits for a slot.
+    """
     if blocked(standing):
         return None
     if standing.each is None:
-        position = standing.position
-        return position.not_before if position.state is ItemState.PENDING else None
+        at = standing.position.not_before if standing.position.state is ItemState.PENDING else None
+        return at if at is not None and not reached(at, now) else None
     found: Instant | None = None
     for name in standing.items.delayed:
         at = standing.items[name].not_before
-        if at is not None:
+        if at is not None and not reached(at, now):
             found = _earlier(found, at)
     return found
 
