@@ -1,6 +1,7 @@
 """The clock seam: the one place where this process asks what time it is, and waits for time to pass."""
 
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,19 @@ class Clock(Protocol):
     async def wait(self, seconds: float) -> None:
         """Return after about `seconds`."""
         ...
+
+
+async def within(clock: Clock, seconds: float, wait: Callable[[], Awaitable[None]]) -> None:
+    """Wait for `wait`, but no longer than `seconds` of this clock."""
+    async with anyio.create_task_group() as group:
+
+        async def give_up() -> None:
+            await clock.wait(seconds)
+            group.cancel_scope.cancel()
+
+        group.start_soon(give_up)
+        await wait()
+        group.cancel_scope.cancel()
 
 
 class SystemClock:

@@ -29,7 +29,7 @@ from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
 from . import outputs, views
-from .clock import Clock
+from .clock import Clock, within
 from .disk import Disk
 from .entry import JobEntry, Stage
 from .job import JobActor
@@ -110,18 +110,16 @@ class Supervisor:
         for entry in list(self.entries.values()):
             if entry.stage is Stage.ACTIVE:
                 self.post(entry, Message(events.Shutdown()))
-        await self._until_parked(seconds)
+        await within(self.clock, seconds, self._until_parked)
         for name in list(self.workshop.slots.hands):
             self.workshop.slots.kill(name)
-        await self._until_parked(5.0)
-        with anyio.move_on_after(5.0):
-            await self.workshop.slots.until_empty()
+        await within(self.clock, 5.0, self._until_parked)
+        await within(self.clock, 5.0, self.workshop.slots.until_empty)
 
-    async def _until_parked(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
-            while any(entry.stage is Stage.ACTIVE for entry in self.entries.values()):
-                self._idle = anyio.Event()
-                await self._idle.wait()
+    async def _until_parked(self) -> None:
+        while any(entry.stage is Stage.ACTIVE for entry in self.entries.values()):
+            self._idle = anyio.Event()
+            await self._idle.wait()
 
     # ---- loading --------------------------------------------------------------------------------------
 
