@@ -45,7 +45,7 @@ class JobEntry:
     """The contract digest: which pool runs it."""
     running: dict[tuple[str, int], str] = field(factory=dict)
     """Tries handed to a worker (unit, number) -> its name; taken until their end is adopted."""
-    folders: dict[tuple[str, int], Path] = field(factory=dict)
+    folders: dict[tuple[str, int], str] = field(factory=dict)
     """Scratch folders of running tries."""
     stopping: set[tuple[str, int]] = field(factory=set)
     """Tries whose stop has been asked for."""

@@ -5,7 +5,9 @@ It never decides what an answer means and commits nothing; a frame for a job not
 
 import hashlib
 import logging
+import os
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -161,21 +163,23 @@ class Workshop:
 
     def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
         """Make the try's folder where programs need one, and send; False when the worker is gone."""
-        if snapshot.contract.definition:
+        folder = self._scratch(entry, row)
+        entry.folders[row.item, row.number] = folder
+        # A Python worker makes the folder itself once its author asks for it: most steps never do.
+        if snapshot.contract.definition and not snapshot.contract.entry:
             try:
-                folder = self._scratch(entry, row)
-                entry.folders[row.item, row.number] = folder
-                scratch.make(folder)
+                scratch.make(Path(folder))
                 scratch.make(log_file(entry.folder, row.item).parent)
             except OSError as error:
                 logger.warning("no scratch folder could be made for %s: %s", entry.id, error)
-        return self.slots.send(row.worker, self._frame(entry, snapshot, row))
+        return self.slots.send(row.worker, self._frame(entry, snapshot, row, folder))
 
-    def _scratch(self, entry: JobEntry, row: Try) -> Path:
+    def _scratch(self, entry: JobEntry, row: Try) -> str:
+        # Texts, not paths: this is made for every try.
         name = codec.digest(f"{entry.id}\n{row.item}\n{row.epoch}\n{row.number}".encode())[:20]
-        return self.scratch / row.worker / name
+        return f"{self.scratch}/{row.worker}/{name}"
 
-    def _frame(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> frames.Run:
+    def _frame(self, entry: JobEntry, snapshot: Snapshot, row: Try, folder: str) -> frames.Run:
         job = snapshot.job
         item = snapshot.items[row.item] if row.item else None
         unit = item if item is not None else snapshot.position
@@ -186,8 +190,8 @@ class Workshop:
             number=row.number,
             step=row.step,
             occurrence=row.occurrence,
-            log=str(log_file(entry.folder, row.item)),
-            scratch=str(self._scratch(entry, row)),
+            log=f"{entry.folder}/{_log_name(row.item)}",
+            scratch=folder,
             attempt=row.epoch,
             interrupted=unit.crashes > 1 or unit.code == "interrupted",
             inputs=job.inputs,
@@ -227,8 +231,8 @@ class Workshop:
         """The try's end is adopted: its slot is free, and its folder goes."""
         worker = entry.running.pop((unit, number), "")
         left = entry.folders.pop((unit, number), None)
-        if left is not None:
-            self.desk.start_soon(self._clean, left)
+        if left is not None and os.path.lexists(left):
+            self.desk.start_soon(self._clean, Path(left))
         entry.stopping.discard((unit, number))
         key = (entry.id, unit, number)
         self._clear(key)
@@ -325,4 +329,9 @@ class Workshop:
 
 def log_file(folder: Path, unit: str) -> Path:
     """Where a unit's programs' output is appended; named by a digest, since item names may be anything."""
-    return folder / "logs" / f"{codec.digest(unit.encode())[:16]}.log"
+    return folder / _log_name(unit)
+
+
+@lru_cache(maxsize=4096)
+def _log_name(unit: str) -> str:
+    return f"logs/{codec.digest(unit.encode())[:16]}.log"

@@ -35,7 +35,8 @@ class Open:
 @frozen(kw_only=True)
 class Run:
     """Start a try. `items` is filled for job steps only. `log` is the file that the try's output is appended
-    to, `scratch` a folder of its own that exists and is removed afterwards; both are absolute paths."""
+    to, `scratch` a folder of its own that is removed afterwards: it exists for programs, and a Python worker
+    makes it when it is first asked for. Both are absolute paths."""
 
     job: str
     epoch: int

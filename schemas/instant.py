@@ -4,6 +4,7 @@ Durable text is `{"wall": "2026-11-29T03:14:09.000000Z", "boot": "<boot id>", "u
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from attrs import evolve, frozen
 
@@ -22,7 +23,14 @@ class Instant:
 
 def spell(wall: int) -> str:
     """The UTC text of a wall clock reading in microseconds."""
-    return (_EPOCH + timedelta(microseconds=wall)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    second, micro = divmod(wall, MICRO)
+    return f"{_spell_second(second)}.{micro:06d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _spell_second(second: int) -> str:
+    """Cached: the lines of one second, and the limits they set, name the same few."""
+    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def read(text: str) -> int:

@@ -1,5 +1,6 @@
 """What a handler sees of its job and item: read-only, structured when first looked at."""
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -99,9 +100,10 @@ class Job:
         """The requester's labels."""
         return self._run.labels
 
-    @property
+    @cached_property
     def scratch(self) -> str:
-        """A folder for this try alone, removed after it."""
+        """A folder for this try alone, made when it is first asked for, removed after the try."""
+        os.makedirs(self._run.scratch, 0o700, exist_ok=True)
         return self._run.scratch
 
     @cached_property
