@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from resumed.schemas.errors import StoreError
+
 from . import durable, files
 from .layout import Layout
 
@@ -9,15 +11,15 @@ from .layout import Layout
 def move(layout: Layout, job_id: str) -> Path:
     """Move a finished job's folder to the archive; again after a crash, it makes the same move durable.
 
-    FileNotFoundError when neither place has it, FileExistsError when both do: then nothing was moved.
+    StoreError when neither place has it or both do: then nothing was moved.
     """
     source, target = layout.job(job_id), layout.archived(job_id)
     with durable.reading(source):
         here, there = durable.exists(source), durable.exists(target)
     if here and there:
-        raise FileExistsError(f"cannot archive {job_id}: the archive already holds a job of that id")
+        raise StoreError(f"cannot archive {job_id}: the archive already holds a job of that id")
     if not here and not there:
-        raise FileNotFoundError(f"cannot archive {job_id}: there is no such job")
+        raise StoreError(f"cannot archive {job_id}: there is no such job")
     with durable.writing("archive", source):
         durable.ensure_folder(target.parent)
         if here:

@@ -12,12 +12,12 @@ from attrs import frozen
 from resumed.schemas import codec
 from resumed.schemas.errors import FaultyInputError, StoreError
 
-from . import durable, examine, files, identities, intake, layout, quarantine
+from . import durable, examine, files, identities, intake, layout, quarantine, reserve
 from .examine import Finding
 from .recovery import Apply
 
 _NAME = re.compile(r"[0-9a-f]{64}\Z")
-_KNOWN = frozenset({"lock", "store.json", *layout.FOLDERS})
+_KNOWN = frozenset({"lock", "store.json", reserve.NAME, *layout.FOLDERS})
 
 
 @frozen(kw_only=True)

@@ -22,8 +22,8 @@ from . import durable
 from .layout import Layout
 
 REASON = ".reason.json"
-STILL = 1_000_000_000
-"""Nanoseconds without a change after which a file counts as written."""
+STILL = 50_000_000
+"""Nanoseconds without a write after which a file counts as still; whether it is whole, its parser says."""
 _UNFINISHED = ("~", ".tmp", ".temp", ".part", ".partial", ".swp", ".crdownload", ".filepart", REASON)
 _MOST_NAME = 255
 
@@ -70,11 +70,12 @@ def look(layout: Layout, name: str) -> os.stat_result | None:
 
 
 def settled(found: os.stat_result, now: Instant) -> bool:
-    """True when a file has been still for a second; one that is no regular file never changes."""
+    """True when a file has not been written for a moment; what is no regular file never changes."""
     if not stat.S_ISREG(found.st_mode):
         return True
-    # A time in the future is a wrong clock somewhere, not a write that is still to come.
-    return abs(now.wall * 1000 - max(found.st_mtime_ns, found.st_ctime_ns)) >= STILL
+    # A time in the future is a wrong clock somewhere, not a write that is still to come. A file that was
+    # renamed into the folder keeps the time of its last write, so it is taken at once.
+    return abs(now.wall * 1000 - found.st_mtime_ns) >= STILL
 
 
 def claim(layout: Layout, name: str) -> Claimed:

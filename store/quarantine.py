@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 
 from resumed.schemas import codec
-from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.errors import FaultyInputError, StoreError
 from resumed.schemas.instant import Instant
 
 from . import durable, files
@@ -42,15 +42,15 @@ class Entry:
 def set_aside(layout: Layout, job_id: str, reason: str, detail: str, at: Instant) -> Path:
     """Move a job's folder to the quarantine and say why; again after a crash, it finishes the same move.
 
-    FileExistsError when the quarantine holds another job of that id, FileNotFoundError when there is none.
+    StoreError when the quarantine holds another job of that id, or when there is no such job.
     """
     source, target = layout.job(job_id), layout.quarantine / job_id
     with durable.reading(source):
         here, there = durable.exists(source), durable.exists(target)
     if here and there:
-        raise FileExistsError(f"cannot set {job_id} aside: the quarantine already holds a job of that id")
+        raise StoreError(f"cannot set {job_id} aside: the quarantine already holds a job of that id")
     if not here and not there:
-        raise FileNotFoundError(f"cannot set {job_id} aside: there is no such job")
+        raise StoreError(f"cannot set {job_id} aside: there is no such job")
     record = Reason(id=job_id, reason=reason, detail=_clean(detail), at=at)
     with durable.writing("set aside", source):
         _write_reason(reason_path(layout, job_id), codec.encode_pretty(record))

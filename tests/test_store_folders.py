@@ -16,6 +16,7 @@ from resumed.schemas.errors import (
     CommitError,
     DamagedError,
     NewerSchemaError,
+    StoreError,
     UnreadableError,
 )
 from resumed.schemas.instant import Instant
@@ -24,12 +25,14 @@ from resumed.store import (
     archive,
     durable,
     files,
+    fsck,
     identities,
     layout,
     lock,
     names,
     quarantine,
     recovery,
+    reserve,
 )
 
 NOW: Instant = world.moment(60)
@@ -140,8 +143,13 @@ def test_lock_does_not_outlive_the_daemon_in_a_child(place: layout.Layout) -> No
     """A child that inherits every descriptor it can does not hold the lock after the daemon's end."""
     held = lock.hold(place, {"pid": 1})
     child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False, stdout=subprocess.DEVNULL
+        [sys.executable, "-c", "print(1, flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        close_fds=False,
     )
+    assert child.stdout is not None
+    child.stdout.read(1)  # it runs: until then the kernel may not have closed its descriptors yet
     held.release()
     try:
         lock.hold(place, {"pid": 2}).release()
@@ -258,12 +266,12 @@ def test_archived_job_is_whole_and_known(place: layout.Layout) -> None:
 
 def test_archive_replaces_nothing(place: layout.Layout) -> None:
     """Two jobs of one id, or none, move nothing."""
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StoreError, match="no such job"):
         archive.move(place, "harbour-7")
     world.admit(place)
     place.archived("harbour-7").mkdir(parents=True)
     before = tree(place.root)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(StoreError, match="already holds"):
         archive.move(place, "harbour-7")
 
     assert before == tree(place.root)
@@ -302,12 +310,12 @@ def test_quarantine_keeps_the_first_reason(place: layout.Layout) -> None:
 
 def test_quarantine_replaces_nothing(place: layout.Layout) -> None:
     """Two jobs of one id, or none, move nothing."""
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StoreError, match="no such job"):
         aside(place)
     world.admit(place)
     (place.quarantine / "harbour-7").mkdir()
     before = tree(place.root)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(StoreError, match="already holds"):
         aside(place)
 
     assert before == tree(place.root)
@@ -413,3 +421,25 @@ def test_names_of_files_are_strict() -> None:
         assert None is files.parse_log(name), name
     for name in (good.upper(), f"{good}\n", f"0{good}", good.replace("a" * 64, "a" * 63), f".{good}.tmp"):
         assert None is files.parse_checkpoint(name), name
+
+
+# ---- the reserve ------------------------------------------------------------------------------------------
+
+
+def test_reserve_is_room_that_can_be_given_up_once(place: layout.Layout) -> None:
+    """The reserve holds real blocks, is made again when the disk has room, and fsck knows it."""
+    assert [True, True] == [reserve.keep(place, 65536), reserve.keep(place, 65536)]
+    blocks = (place.root / reserve.NAME).stat().st_blocks
+    findings = fsck.check(place.root, world.apply).findings
+
+    assert (True, ()) == (blocks * 512 >= 65536, findings)
+    assert [True, False] == [reserve.give_up(place), reserve.give_up(place)]
+
+
+def test_full_disk_is_no_error_of_the_reserve(place: layout.Layout) -> None:
+    """Where there is no room for the reserve, the store says so and leaves nothing behind."""
+    for at in range(3):
+        with Seam(Fail(at, errno.ENOSPC)) as seam:
+            assert not reserve.keep(place, 65536)
+        assert seam.hit
+    assert () == admission.clean(place)
