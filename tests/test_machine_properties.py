@@ -1,0 +1,370 @@
+"""Laws that hold in every history: random events against the law, with workers and slots played by the test.
+
+The driver commits as the loop does: one line holds one or two entries, each decided on top of the one before;
+the line goes through the disk's spelling before it is applied, and a restart reads all lines again.
+"""
+
+from collections import Counter
+from typing import Any
+
+from attrs import define, evolve, field
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machine_kit import ANNA, NEXT_BOOT, WORKER, folded, in_words, moment, opened, opening, reread, text
+
+from resumed.actors.machine import due, standing
+from resumed.actors.machine.apply import apply
+from resumed.actors.machine.transition import transition
+from resumed.actors.machine.verdict import Verdict
+from resumed.schemas import events
+from resumed.schemas.actions import Action, ActionKind
+from resumed.schemas.decisions import (
+    Accepted,
+    Answer,
+    Decided,
+    Failed,
+    FanOut,
+    Finished,
+    GoTo,
+    HoldBack,
+    Later,
+    NewItem,
+    NextStep,
+    TryAgain,
+)
+from resumed.schemas.instant import Instant, later
+from resumed.schemas.job import Ending, ItemState, Status, Try
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
+
+ITEMS = ("a", "b", "c")
+NEW = (NewItem(id="b"), NewItem(id="x"), NewItem(id="a"))
+ITEM_SAYS: tuple[Decided, ...] = (
+    Accepted(),
+    Accepted(),
+    NextStep(step="write"),
+    NextStep(step="post"),
+    TryAgain(reason="busy"),
+    Later(seconds=5.0),
+    Later(seconds=500.0),
+    Failed(reason="no such page"),
+    HoldBack(code="unsure", reason="two Lis"),
+    HoldBack(code="unsure", reason="two Lis"),
+    Finished(),
+    NextStep(step="nowhere"),
+)
+JOB_SAYS: tuple[Decided, ...] = (
+    FanOut(start="read", then="close", parallel=2),
+    FanOut(start="read", then="open", parallel=3),
+    FanOut(start="read", then="ship", parallel=3),
+    FanOut(start="post", then="close", parallel=3, tries=1),
+    FanOut(start="read", then="ship", parallel=3, tries=1),
+    FanOut(start="post", then="open", parallel=1),
+    FanOut(start="read", then="close", parallel=2, items=NEW),
+    FanOut(start="write", then="open", items=()),
+    GoTo(step="close"),
+    Finished(),
+    TryAgain(reason="busy"),
+    Later(seconds=90.0),
+    Failed(reason="nothing to do"),
+    HoldBack(code="", reason=""),
+    Accepted(),
+    FanOut(start="read", then="close", items=(NewItem(id="x"), NewItem(id="x"))),
+)
+WAITS = (0.0, 1.0, 20.0, 45.0, 61.0, 120.0, 700.0)
+NAMES: tuple[tuple[str, ...], ...] = ((), ("a",), ("b",), ("a", "x"), ("nobody",))
+
+Step = tuple[int, int, int]
+
+
+@define(eq=False)
+class History:
+    """One job's life; `now` moves on with it."""
+
+    snapshot: Snapshot
+    lines: list[Line]
+    now: Instant = field(factory=moment)
+    answered: list[events.Returned] = field(factory=list)
+    due_once: set[Action] = field(factory=set)
+    over: set[Action] = field(factory=set)
+    left_out: set[str] = field(factory=set)
+    seen: Counter[tuple[str, str]] = field(factory=Counter)
+
+    # ---- what can happen --------------------------------------------------------------------------------
+
+    def happens(self, kind: int, one: int, two: int) -> events.Event | None:
+        """The event that these numbers stand for where the job is now."""
+        tries = list(self.snapshot.tries.values())
+        row = tries[one % len(tries)] if tries else None
+        if kind < 8 or kind > 17:
+            return self._work(kind % 9 % 8, row, two)
+        names = NAMES[one % len(NAMES)]
+        if kind == 13 and row is not None and row.item and two % 2:
+            names = (row.item,)
+        table: dict[int, events.Event] = {
+            8: events.Tick(),
+            9: events.Pause(by=ANNA, now=one % 2 == 1),
+            10: events.Resume(by=ANNA),
+            11: events.Resume(by=ANNA),
+            12: events.Retry(by=ANNA, items=names),
+            13: events.Skip(by=ANNA, items=names),
+            14: events.Shutdown(),
+            15: self._trouble(one),
+            16: events.Woke(unproven=("w-9",) if one % 8 == 0 else ()),
+            17: events.Cancel(by=ANNA) if one == 11 else events.Retry(by=ANNA),
+        }
+        return table[kind]
+
+    @staticmethod
+    def _trouble(one: int) -> events.Event:
+        if one % 3 == 0:
+            return events.Shutdown()
+        return events.Trouble(code="not_gone" if one % 4 == 1 else "worker", reason="it cannot start")
+
+    def _work(self, kind: int, row: Try | None, two: int) -> events.Event | None:
+        if kind < 3:
+            wanted = due.wanted(self.snapshot, self.now, 9)
+            units = [*wanted, *wanted, "", *(item.id for item in self.snapshot.items)]
+            return events.Grant(unit=units[two % len(units)], worker=WORKER)
+        if row is None:
+            return self.answered[two % len(self.answered)] if self.answered and kind == 7 else None
+        if kind < 6:
+            says = ITEM_SAYS if row.item else JOB_SAYS
+            state = {} if row.item else {"page": str(two)}
+            said = Answer(decided=says[two % len(says)], state=state)
+            answer = events.Returned(
+                unit=row.item, epoch=row.epoch, number=row.number, answer=said, slot=kind > 3
+            )
+            self.answered.append(answer)
+            return answer
+        if kind == 6:
+            return events.Raised(unit=row.item, epoch=row.epoch, number=row.number, error="ValueError")
+        died = row.stop is None or two % 3 == 0
+        return events.Gone(unit=row.item, epoch=row.epoch, number=row.number, died=died)
+
+    # ---- committing, as the loop does -------------------------------------------------------------------
+
+    def turn(self, steps: list[Step]) -> None:
+        """Events that came together are entries of one line."""
+        self.pass_time(steps)
+        tentative, entries = self.snapshot, []
+        for kind, one, two in steps:
+            event = self.happens(kind, one, two)
+            if event is None:
+                continue
+            verdict = self.decide(tentative, event)
+            if isinstance(verdict, Entry):
+                entries.append(verdict)
+                tentative = apply(tentative, self.line(tentative, verdict))
+        if entries:
+            self.adopt(tentative, self.line(tentative, *entries))
+
+    def pass_time(self, steps: list[Step]) -> None:
+        """Ticks come after some time, and a wake may come in the next boot."""
+        for kind, one, two in steps:
+            if kind == 8:
+                self.now = later(self.now, WAITS[one % len(WAITS)])
+            elif kind == 16 and two % 2:
+                self.now = evolve(self.now, boot=NEXT_BOOT, up=0)
+
+    def line(self, tentative: Snapshot, *entries: Entry) -> Line:
+        """The line that commits these entries."""
+        number = self.snapshot.sequence + 1
+        return Line(sequence=number, epoch=tentative.epoch, previous="", at=self.now, entries=entries)
+
+    def decide(self, tentative: Snapshot, event: events.Event) -> Verdict:
+        """The law asked twice: it touches nothing and answers the same."""
+        looked = self.seen.total() % 8 == 0  # spelling a snapshot takes longer than all else here
+        before = text(tentative) if looked else b""
+        verdict = transition(tentative, event, self.now)
+
+        assert verdict == transition(tentative, event, self.now)
+        assert before == (text(tentative) if looked else b"")
+        self.seen[type(event).__name__, type(verdict).__name__] += 1
+        if tentative.outcome is not None and isinstance(verdict, Entry):
+            assert (Changes(), "stale") == (verdict.changes, verdict.transition)
+        if isinstance(verdict, Entry):
+            self.acknowledged(tentative, event, verdict)
+        if isinstance(verdict, Refusal):
+            assert verdict.code
+            assert verdict.reason
+            for command in verdict.commands:
+                self.is_possible(tentative, command)
+        return verdict
+
+    def acknowledged(self, before: Snapshot, event: events.Event, entry: Entry) -> None:
+        """An answer says what is so: a resume has lifted something, and a tree in doubt holds the job."""
+        after = apply(before, self.line(before, entry))
+        if isinstance(event, events.Skip):
+            self.left_out |= set(event.items)
+        elif isinstance(event, events.Retry):
+            self.left_out -= set(event.items)
+        elif isinstance(event, events.Resume):
+            held = [None if one.hold is None else (one.hold.code, one.hold.reason) for one in (before, after)]
+            assert before.pause is not None or held[0] != held[1]
+        doubt = isinstance(event, events.Woke) and event.unproven
+        if doubt or (isinstance(event, events.Trouble) and event.code == "not_gone"):
+            assert after.hold is not None
+            assert "not_gone" == after.hold.code
+
+    def adopt(self, tentative: Snapshot, line: Line) -> None:
+        """The line is durable; what it reads back as gives the snapshot that was meant."""
+        replayed = apply(self.snapshot, reread(line))
+
+        assert tentative == replayed
+        before, self.snapshot = self.snapshot, replayed
+        kept = {item.id: item for item in before.items}
+        self.lines.append(line)
+        self.check(before, kept)
+        self.snapshot.items.settle()
+
+    # ---- what must hold ---------------------------------------------------------------------------------
+
+    def is_possible(self, snapshot: Snapshot, command: str) -> None:
+        """A command that is offered would do something."""
+        if command.split()[1] in ("show", "logs", "watch"):
+            return
+        verdict = transition(snapshot, in_words(command), self.now)
+        assert isinstance(verdict, Entry), (command, verdict)
+
+    def check(self, before: Snapshot, kept: dict[str, Any]) -> None:
+        """The laws of one step from `before` to the present snapshot."""
+        self.check_tries(before)
+        self.check_requests(before)
+        self.check_rows(before, kept)
+        self.check_keys()
+        self.check_going_on()
+
+    def check_requests(self, before: Snapshot) -> None:
+        """What was acknowledged is in force: a stop of new work, and each item left out."""
+        after = self.snapshot
+        if due.blocked(before) and due.blocked(after):
+            was = {(row.item, row.number) for row in before.tries.values()}
+            assert not {(row.item, row.number) for row in after.tries.values()} - was
+        for name in self.left_out - set(after.tries):
+            assert after.items[name].state in (ItemState.SKIPPED, ItemState.DONE)
+        unproven = [one.hold is not None and one.hold.code == "not_gone" for one in (before, after)]
+        assert not (all(unproven) and before.outcome is None and after.outcome is not None)
+
+    def check_tries(self, before: Snapshot) -> None:
+        after = self.snapshot
+        most = 1 if after.each is None else after.each.parallel
+        if after.each is before.each:
+            assert len(after.tries) <= most
+        for unit, row in after.tries.items():
+            item = after.position if unit == "" else after.items[unit]
+            assert (unit, ItemState.IN_PROGRESS) == (row.item, item.state)
+            assert (row.number, row.step, row.occurrence) == (item.tries, item.at, item.occurrence)
+            assert after.attempt is not None
+            assert row.epoch == after.attempt.epoch == after.epoch
+        running = [item.id for item in after.items if item.state is ItemState.IN_PROGRESS]
+        assert sorted(running) == sorted(unit for unit in after.tries if unit)
+        for item in (*after.items, after.position):
+            step = after.contract.step(item.at)
+            assert item.crashes <= (step.crashes if step is not None else 0)
+            assert item.state is not ItemState.HELD or item.reason
+        opened_now = after.attempt is not None and (
+            before.attempt is None or before.attempt.epoch != after.attempt.epoch
+        )
+        # A line may hold a whole attempt: the epoch rises by one for each that was opened.
+        assert int(opened_now) <= after.epoch - before.epoch <= 2
+
+    def check_rows(self, before: Snapshot, kept: dict[str, Any]) -> None:
+        after = self.snapshot
+        for name, old in kept.items():
+            new = after.items[name]
+            assert old.tries <= new.tries
+            assert old.occurrence <= new.occurrence
+            assert old.ordinal == new.ordinal
+            if old.state is ItemState.DONE:
+                assert old == new
+        if before.outcome is not None:
+            changed = evolve(
+                after,
+                sequence=before.sequence,
+                newest=before.newest,
+                last_transition=before.last_transition,
+            )
+            assert before == changed
+
+    def check_keys(self) -> None:
+        """A run or a stop that ceased to be due is never due again."""
+        now = {action for action in due.due(self.snapshot, self.now) if action.kind is not ActionKind.START}
+        assert not now & self.over
+        self.over |= self.due_once - now
+        self.due_once |= now
+
+    def check_going_on(self) -> None:
+        """I11: what has not ended goes on by itself, is paused, or is held with all a person needs."""
+        snapshot, now = self.snapshot, self.now
+        status = standing.status(snapshot, now)
+        assert standing.why(snapshot, now)
+        for command in standing.commands(snapshot):
+            self.is_possible(snapshot, command)
+        if snapshot.outcome is not None:
+            assert ({}, None) == (snapshot.tries, snapshot.attempt)
+            assert due.next_due(snapshot, now) is None
+            assert not due.due(snapshot, now)
+            return
+        if due.due(snapshot, now):
+            return
+        if status is Status.HELD:
+            assert snapshot.hold is not None
+            assert snapshot.hold.code
+            assert snapshot.hold.reason
+            assert snapshot.hold.owner
+            assert standing.commands(snapshot)
+            return
+        assert status is Status.PAUSED or due.next_due(snapshot, now) is not None
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 29), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
+)
+histories = st.lists(steps, min_size=1, max_size=50)
+
+
+@settings(max_examples=250, derandomize=True, deadline=None, database=None)
+@given(histories, st.booleans())
+def test_every_history_keeps_the_law(turns: list[list[Step]], limited: bool) -> None:
+    """Recovery equals live, keys never return, what is done or ended stays so, and nothing is stuck."""
+    first = opening(*ITEMS, deadline=3000.0 if limited else None)
+    history = History(opened(first), [first])
+    for turn in turns:
+        history.turn(turn)
+
+    assert history.snapshot == folded(history.lines)
+
+
+def test_histories_reach_what_they_are_for() -> None:
+    """A long fixed history meets every kind of event, with each of its verdicts that matters."""
+    total: Counter[tuple[str, str]] = Counter()
+    holds: Counter[str] = Counter()
+    endings: Counter[Any] = Counter()
+    for seed in range(150):
+        first = opening(*ITEMS, deadline=3000.0 if seed % 3 == 0 else None)
+        history = History(opened(first), [first])
+        number = seed + 1
+        for _ in range(80):
+            turn = []
+            for _ in range(1 + number % 2):
+                number = number * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407 & (2**64 - 1)
+                turn.append(((number >> 33) % 30, (number >> 40) % 12, (number >> 46) % 28))
+            history.turn(turn)
+        total += history.seen
+        holds += Counter(
+            entry.changes.hold.code
+            for line in history.lines
+            for entry in line.entries
+            if entry.changes.hold is not None
+        )
+        endings[history.snapshot.outcome and history.snapshot.outcome.ending] += 1
+        assert history.snapshot == folded(history.lines)
+
+    reached = {event for event, verdict in total if verdict == "Entry"}
+    assert {kind.__name__ for kind in transition.__globals__["ROUTES"]} == reached
+    assert {"Pause", "Resume", "Retry", "Skip", "Cancel"} == {
+        event for event, verdict in total if verdict == "Refusal"
+    }
+    assert {None, *Ending} - {Ending.EXPIRED} <= set(endings)
+    assert {"items_failed", "items_held", "not_gone", "worker", "interrupted"} <= set(holds)
