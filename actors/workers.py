@@ -303,6 +303,11 @@ class WorkerProcess:
             await self.gone.wait()
         if not self.gone.is_set():
             self.kill()
+        with anyio.move_on_after(_STUCK):
+            await self.gone.wait()
+        if not self.gone.is_set():
+            # A keeper that is stopped or stuck takes its worker along when killed; orphans come to us.
+            self._keeper.kill()
         await self.gone.wait()
 
     def stderr_tail(self, size: int = 2000) -> str:

@@ -3,7 +3,7 @@
 import glob
 import hashlib
 import os
-import stat
+import re
 from collections.abc import Iterator, Mapping
 
 from attrs import evolve
@@ -14,10 +14,13 @@ from resumed.schemas.job import Item, PinKind, Source
 from resumed.schemas.jobfile import item_name_problem
 from resumed.schemas.workflow import Programs
 
+from . import offers
+
 HASHED = 64 * 1024 * 1024
 """Above this a source is pinned by size, mtime and inode instead of its sha256."""
 _AT_ONCE = 1024 * 1024
 _SHOWN = 5
+_ESCAPED = re.compile(r"\[([*?[])\]")  # how glob.escape spells a plain letter
 
 
 class UnfitItemsError(Exception):
@@ -26,11 +29,8 @@ class UnfitItemsError(Exception):
 
 def pin(path: str) -> Source:
     """A source and what it is known by; OSError when it is no regular file that can be read."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    with open(descriptor, "rb", buffering=0) as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("it is not a regular file")
+    with offers.open_regular(path) as file:
+        status = os.fstat(file.fileno())
         seen = Source(
             path=path,
             size=status.st_size,
@@ -42,7 +42,7 @@ def pin(path: str) -> Source:
         digest = hashlib.sha256()
         while piece := file.read(_AT_ONCE):
             digest.update(piece)
-        after = os.fstat(descriptor)
+        after = os.fstat(file.fileno())
         if (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
             raise OSError("it changed while it was read")
         return evolve(seen, pin=PinKind.SHA256, sha256=digest.hexdigest())
@@ -52,10 +52,9 @@ def base_of(pattern: str) -> str:
     """The folder that names of a glob's files are relative to: all of it before the first wild part."""
     parts = []
     for part in pattern.split("/")[:-1]:
-        if glob.has_magic(part):
+        if glob.has_magic(_ESCAPED.sub("", part)):
             break
-        parts.append(part)
-    # Escaped letters are plain again here; `[[]` is how glob.escape spells a bracket.
+        parts.append(_ESCAPED.sub(r"\1", part))
     return "/".join(parts) or "/"
 
 
@@ -67,16 +66,10 @@ def pattern_of(programs: Programs, values: Mapping[str, str]) -> str:
 def relative(programs: Programs, values: Mapping[str, str], path: str) -> str:
     """What `{source.rel}` is: the name below the glob's folder; for listed items the file's own name."""
     if programs.items_from == "glob":
-        base = _unescaped(base_of(pattern_of(programs, values))).rstrip("/") + "/"
+        base = base_of(pattern_of(programs, values)).rstrip("/") + "/"
         if path.startswith(base):
             return path[len(base) :]
     return os.path.basename(path)
-
-
-def _unescaped(text: str) -> str:
-    for letter in "*?[":
-        text = text.replace(f"[{letter}]", letter)
-    return text
 
 
 def items_of(programs: Programs, values: Mapping[str, str], given: tuple[Item, ...]) -> tuple[NewItem, ...]:
@@ -114,7 +107,7 @@ def _by_glob(programs: Programs, values: Mapping[str, str]) -> Iterator[NewItem]
     pattern = pattern_of(programs, values)
     if not pattern.startswith("/"):
         raise UnfitItemsError(f"the glob {pattern} does not begin at /")
-    base = _unescaped(base_of(pattern))
+    base = base_of(pattern)
     paths = []
     for path in glob.iglob(pattern, recursive=True):
         if os.path.isfile(path):

@@ -2,8 +2,9 @@
 
 import base64
 import hashlib
+import io
 import os
-from pathlib import Path
+import stat
 
 from resumed.schemas.decisions import Offer
 
@@ -20,6 +21,7 @@ def of_bytes(name: str, raw: bytes, scratch: str) -> Offer:
     """The offer of these bytes: inline up to 16 KiB, else a file in `scratch`."""
     digest = hashlib.sha256(raw).hexdigest()
     if len(raw) > INLINE:
+        os.makedirs(scratch, 0o700, exist_ok=True)
         path = os.path.join(scratch, f"offer-{digest[:16]}")
         with open(path, "wb") as file:
             file.write(raw)
@@ -39,16 +41,22 @@ def of_text(name: str, text: str, scratch: str) -> Offer:
     return of_bytes(name, text.encode("utf-8", "surrogatepass"), scratch)
 
 
-def of_file(name: str, path: str) -> Offer:
-    """The offer of a regular file; OSError when it cannot be read or is no regular file.
+def open_regular(path: str) -> io.FileIO:
+    """A regular file, open for reading; OSError when it is none or cannot be read.
 
-    Opened without blocking, so that a pipe under that name delays nothing.
+    Opened without blocking, so that a pipe or a device under that name delays nothing.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with open(descriptor, "rb", buffering=0) as file:
-        if not Path(f"/proc/self/fd/{descriptor}").is_file():
-            raise OSError(f"{path} is not a regular file")
-        size = os.fstat(descriptor).st_size
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError("it is not a regular file")
+    return io.FileIO(descriptor, "r")
+
+
+def of_file(name: str, path: str) -> Offer:
+    """The offer of a regular file; OSError when it cannot be read or is no regular file."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
         if size <= INLINE:
             return of_bytes(name, file.read(INLINE + 1), os.path.dirname(path))
         digest, size = hashlib.sha256(), 0
