@@ -137,12 +137,12 @@ class JobActor:
             return
         if line is not None:
             self._adopt(after)
-        self.entry.box.adopted()
         for message, verdict in zip(messages, verdicts, strict=True):
-            if isinstance(message.event, Offered):
-                self._offer_used(message.event, verdict)
             if message.reply is not None:
                 message.reply.fill(Answered(verdict, self.snapshot))
+            if isinstance(message.event, Offered):
+                self._offer_used(message.event, verdict)
+        self.entry.box.adopted()
         if line is not None and self.journal.wants_checkpoint(self._checkpoint_size):
             await self._checkpoint("rotation", fill=True)
 
@@ -197,6 +197,9 @@ class JobActor:
     def _offer_used(self, offered: Offered, verdict: Verdict) -> None:
         if not isinstance(verdict, Entry):
             self.house.workshop.decline(self.entry, offered.worker)
+            return
+        for row in verdict.changes.tries:
+            self.house.workshop.take(self.entry, row)
 
     # ---- committing -----------------------------------------------------------------------------------
 
@@ -304,8 +307,8 @@ class JobActor:
         for action in actions:
             key = (action.id, action.n)
             if action.kind is ActionKind.STOP and key not in entry.stopping:
-                entry.stopping.add(key)
                 house.workshop.stop(entry, snapshot, action.id)
+                entry.stopping.add(key)
         for action in actions:
             key = (action.id, action.n)
             if action.kind is ActionKind.RUN and key not in entry.running:

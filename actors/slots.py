@@ -225,17 +225,26 @@ class Slots:
         """True while a worker of this name may still run something."""
         return name in self.hands
 
-    def usable(self, name: str) -> bool:
-        """True when a try may be started in it."""
+    def offers(self, name: str, job: str) -> bool:
+        """True when the place that was offered to the job in this worker is still there to be used."""
         hand = self.hands.get(name)
-        return hand is not None and not hand.ending
+        if hand is None or hand.ending or job not in hand.offered:
+            return False
+        # A try that was found open after a death may have taken the place meanwhile.
+        return len(hand.held) + len(hand.offered) <= hand.worker.slots
+
+    def take(self, name: str, key: Key) -> None:
+        """The place offered to the try's job is the try's from now on, whether or not it is ever run."""
+        hand = self.hands.get(name)
+        if hand is not None:
+            hand.offered.discard(key[0])
+            hand.held.add(key)
 
     def occupy(self, name: str, key: Key) -> None:
         """The try is in the worker's hands from now on."""
         hand = self.hands.get(name)
         if hand is not None:
             hand.held.add(key)
-            hand.offered.discard(key[0])
 
     def release(self, name: str, key: Key, now: float) -> None:
         """The try is over; its place is free."""

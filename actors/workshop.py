@@ -112,7 +112,7 @@ class Workshop:
 
     def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
         """The unit that may start in this slot: a suspect only while no other suspect is young."""
-        if self.slots.draining or not self.slots.usable(worker):
+        if self.slots.draining or not self.slots.offers(worker, entry.id):
             return None
         gated = False
         for unit in due.wanted(snapshot, now, due.room(snapshot)):
@@ -141,6 +141,10 @@ class Workshop:
             entry = self.desk.entry(job)
             if entry is not None:
                 self.desk.post(entry, Message(events.Tick()))
+
+    def take(self, entry: JobEntry, row: Try) -> None:
+        """A try was started in the place offered."""
+        self.slots.take(row.worker, (entry.id, row.item, row.number))
 
     def decline(self, entry: JobEntry, worker: str) -> None:
         """The slot goes back."""
@@ -213,6 +217,7 @@ class Workshop:
             self.desk.start_soon(self._insist, entry, row, grace + STOP_MARGIN)
             return
         # Its worker is gone, or never heard of it: the end is known already.
+        self.slots.release(row.worker, (entry.id, unit, row.number), self._seconds())
         gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False)
         self.desk.post(entry, Message(gone))
 
