@@ -8,6 +8,25 @@ from .draft import NOT_GONE
 from .due import next_start, wanted
 from .requests import ITEM_HOLDS
 
+MEANS: dict[Status, str] = {
+    Status.READY: "It could start now, and waits for a free worker.",
+    Status.RESUMING: "It is being examined after an interruption, before anything of it may start.",
+    Status.RUNNING: "At least one try is open: it runs, is being stopped, or its end is not yet known.",
+    Status.WAITING: "Nothing of it runs, and it goes on by itself at an instant that is on record.",
+    Status.RECONCILING: "Something may have reached another system, which is being asked what it accepted.",
+    Status.HELD: "The machine may not decide: its reason, its owner and the next commands are on record.",
+    Status.PAUSED: "A person stopped it, nothing of it runs, and it goes on when a person says so.",
+    Status.COMPLETED: "Its last step said that it is finished. Final.",
+    Status.FAILED: "A job step said that it cannot succeed. Final.",
+    Status.CANCELED: "A person ended it, and everything that ran is gone. Final.",
+    Status.EXPIRED: "Its deadline ended it, and everything that ran is gone. Final.",
+    Status.QUARANTINED: "Its files do not verify, or not for this release: set aside untouched, with a reason.",
+}
+"""One honest sentence for every status."""
+
+GIVEN_BY_LAW = frozenset(Status) - {Status.RESUMING, Status.RECONCILING, Status.QUARANTINED}
+"""What `status` may answer; the others are said of jobs without a snapshot, or come with effects."""
+
 
 def status(snapshot: Snapshot, now: Instant) -> Status:
     """The status of a job. A job that winds down still runs until its last try is gone."""

@@ -1,0 +1,181 @@
+"""Where a job can be interrupted, what can stop it there, and what the law then does, in words."""
+
+from collections.abc import Callable
+
+from attrs import evolve
+from machine_kit import ANNA, TIMEOUT, Play
+
+from resumed.actors.machine import due, standing
+from resumed.actors.machine.verdict import Unchanged, Verdict
+from resumed.schemas import decisions, events
+from resumed.schemas.instant import later
+from resumed.schemas.job import ItemState
+from resumed.schemas.refusal import Refusal
+
+LIMIT = 50.0
+"""Seconds until the deadline, wherever the job stands."""
+
+
+def _step_running(start: str) -> Play:
+    play = Play.of("a", "b", start=start)
+    play.start("")
+    return play
+
+
+def _item_running(at: str) -> Play:
+    play = Play.fan_out("a", "b", at=at, parallel=1)
+    play.start("a")
+    return play
+
+
+def _waiting() -> Play:
+    play = Play.fan_out("a")
+    play.start("a")
+    play.does(play.raised("a"))
+    return play
+
+
+def _items_left() -> Play:
+    play = Play.fan_out("a", "b", parallel=1)
+    play.start("a")
+    play.answer("a", decisions.Accepted())
+    return play
+
+
+def _paused() -> Play:
+    play = _items_left()
+    play.does(events.Pause(by=ANNA))
+    return play
+
+
+def _held() -> Play:
+    play = _step_running("open")
+    play.answer("", decisions.HoldBack(code="unsure", reason="which month?"))
+    return play
+
+
+def _failures() -> Play:
+    play = _items_left()
+    play.start("b")
+    play.answer("b", decisions.Failed(reason="no such page"))
+    return play
+
+
+def _not_gone() -> Play:
+    play = _item_running("read")
+    play.does(events.Woke(unproven=("worker-1",), detail="its keeper was killed"))
+    return play
+
+
+def _ending() -> Play:
+    play = _item_running("read")
+    play.does(events.Cancel(by=ANNA))
+    return play
+
+
+def _terminal() -> Play:
+    play = _step_running("close")
+    play.answer("", decisions.Finished())
+    return play
+
+
+POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
+    # the point -> the unit that is looked at, and a job that stands there
+    "Ready, not started": ("", lambda: Play.of("a", "b")),
+    "A job step runs, repeatable": ("", lambda: _step_running("open")),
+    "A job step runs, not repeatable": ("", lambda: _step_running("ship")),
+    "An item runs, repeatable": ("a", lambda: _item_running("read")),
+    "An item runs, not repeatable": ("a", lambda: _item_running("post")),
+    "Waiting for a retry": ("a", _waiting),
+    "A fan-out with items left, none running": ("b", _items_left),
+    "Paused": ("b", _paused),
+    "Held, at a job step": ("", _held),
+    "Held: all items are settled, one has failed": ("b", _failures),
+    "Held: a worker's end is not proven": ("a", _not_gone),
+    "Being canceled, an item is being stopped": ("a", _ending),
+    "Terminal": ("", _terminal),
+}
+
+
+def _limit(play: Play, unit: str) -> Verdict:
+    del unit
+    job = evolve(play.snapshot.job, deadline=later(play.now, LIMIT))
+    play.snapshot = evolve(play.snapshot, job=job)
+    play.wait(LIMIT)
+    return play.tell(events.Tick())
+
+
+def _timeout(play: Play, unit: str) -> Verdict:
+    del unit
+    play.wait(TIMEOUT)
+    return play.tell(events.Tick())
+
+
+def _death(play: Play, unit: str) -> Verdict:
+    if unit in play.snapshot.tries:
+        return play.tell(play.gone(unit))
+    return play.tell(events.Gone(unit=unit, epoch=1, number=1, died=True))
+
+
+def _skip(play: Play, unit: str) -> Verdict:
+    return play.tell(events.Skip(by=ANNA, items=(unit,) if unit else ()))
+
+
+CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
+    "`pause`": lambda play, unit: play.tell(events.Pause(by=ANNA)),
+    "`pause --now`": lambda play, unit: play.tell(events.Pause(by=ANNA, now=True)),
+    "`resume`": lambda play, unit: play.tell(events.Resume(by=ANNA)),
+    "`cancel`": lambda play, unit: play.tell(events.Cancel(by=ANNA)),
+    "the deadline": _limit,
+    "the try's time limit": _timeout,
+    "`skip`": _skip,
+    "`retry`": lambda play, unit: play.tell(events.Retry(by=ANNA)),
+    "its worker dies": _death,
+    "the daemon is killed": lambda play, unit: play.tell(events.Woke()),
+    "the daemon shuts down": lambda play, unit: play.tell(events.Shutdown()),
+    "its actor dies three times": lambda play, unit: play.tell(
+        events.Trouble(code="actor_died", reason="its actor died 3 times in a row")
+    ),
+}
+
+
+def in_words(play: Play, unit: str) -> str:
+    """Where the job stands, and where the unit that is looked at does."""
+    snapshot = play.snapshot
+    status = standing.status(snapshot, play.now).value
+    if snapshot.hold is not None and status == "held":
+        status = f"held: {snapshot.hold.code}"
+    return f"**{status}**, {_unit(play, unit)}"
+
+
+def _unit(play: Play, unit: str) -> str:
+    row, name = play.unit(unit), unit or f"step {play.unit(unit).at}"
+    if unit in play.snapshot.tries:
+        stop = play.row(unit).stop
+        return f"{name} runs on" if stop is None else f"{name} is being stopped ({stop.value})"
+    said = f" ({row.code})" if row.code else ""
+    if row.state is not ItemState.PENDING:
+        return f"{name} is {row.state.value}{said}"
+    if due.blocked(play.snapshot):
+        return f"{name} is pending{said}"
+    if unit in play.starts():
+        return f"{name} starts as soon as a slot is free{said}"
+    if row.not_before is not None:
+        return f"{name} starts again after its pause{said}"
+    return f"{name} is pending{said}"
+
+
+def outcome(point: str, condition: str) -> str:
+    """What the law does there, and what is left when the stops it asks for have been carried out."""
+    unit, made = POINTS[point]
+    play = made()
+    verdict = CONDITIONS[condition](play, unit)
+    if isinstance(verdict, Refusal):
+        why = verdict.reason.split(": ", 1)[1].replace("harbour-7", "the job")
+        return f"refused ({verdict.code}): {why}"
+    if isinstance(verdict, Unchanged):
+        return f"nothing changes: {verdict.reason.replace('harbour-7', 'the job')}"
+    at_once = in_words(play, unit)
+    if not play.stopped():
+        return at_once
+    return f"{at_once}; when its tree is gone: {in_words(play, unit)}"

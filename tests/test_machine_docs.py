@@ -1,0 +1,238 @@
+"""`docs/states.md` is drawn from the law: what stands there is what the law does, cell by cell.
+
+`RESUMED_WRITE_DOCS=1 pytest tests/test_machine_docs.py` writes the page after the law has changed.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from machine_kit import ANNA, STOPS, WORKER, Play
+from machine_points import CONDITIONS, POINTS, outcome
+
+from resumed.actors.machine import standing
+from resumed.actors.machine.verdict import Verdict
+from resumed.schemas import decisions, events
+from resumed.schemas.job import ItemState, Status, StopReason
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Entry
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
+
+# ---- items ----------------------------------------------------------------------------------------------
+
+
+def _in_progress(at: str = "read", tries: int | None = None, deadline: float | None = 50.0) -> Play:
+    play = Play.fan_out("a", "b", at=at, tries=tries, deadline=deadline)
+    play.start("a")
+    return play
+
+
+def _settled(decided: decisions.Decided) -> Play:
+    play = _in_progress()
+    play.answer("a", decided)
+    return play
+
+
+def _skipped() -> Play:
+    play = Play.fan_out("a", "b")
+    play.does(events.Skip(by=ANNA, items=("a",)))
+    return play
+
+
+def _review() -> Play:
+    """No law leads here yet: the state comes with reviews, and what may be done in it is fixed already."""
+    play = Play.fan_out("a", "b")
+    items = play.snapshot.items.put((evolve(play.unit("a"), state=ItemState.REVIEW),))
+    play.snapshot = evolve(play.snapshot, items=items)
+    return play
+
+
+STATES: dict[ItemState, tuple[str, Callable[[], Play]]] = {
+    ItemState.PENDING: (
+        "It waits for its next try, or for a fan-out to take it in.",
+        lambda: Play.fan_out("a", "b"),
+    ),
+    ItemState.IN_PROGRESS: ("A try of it is open; it is never read as done.", _in_progress),
+    ItemState.REVIEW: ("It waits for a reviewer (comes with reviews).", _review),
+    ItemState.DONE: (
+        "Its output is accepted and durable; it is never computed again.",
+        lambda: _settled(decisions.Accepted()),
+    ),
+    ItemState.FAILED: (
+        "Its tries are used up, or its handler said that it cannot succeed.",
+        lambda: _settled(decisions.Failed(reason="no")),
+    ),
+    ItemState.HELD: (
+        "The machine may not decide about it: a person must.",
+        lambda: _settled(decisions.HoldBack(code="unsure", reason="?")),
+    ),
+    ItemState.SKIPPED: ("A person left it out; only a person takes it back.", _skipped),
+}
+
+ALWAYS: dict[str, Callable[[Play], Verdict]] = {
+    "a slot is given": lambda play: play.tell(events.Grant(unit="a", worker=WORKER)),
+    "`skip`": lambda play: play.tell(events.Skip(by=ANNA, items=("a",))),
+    "`retry`": lambda play: play.tell(events.Retry(by=ANNA, items=("a",))),
+    "an answer comes, of no open try": lambda play: play.tell(_late()),
+    "the daemon is killed": lambda play: play.tell(events.Woke()),
+}
+
+
+def _late() -> events.Returned:
+    answer = decisions.Answer(decided=decisions.Accepted())
+    return events.Returned(unit="a", epoch=1, number=9, answer=answer)
+
+
+ANSWERS: dict[str, decisions.Decided] = {
+    "it answers Accept": decisions.Accepted(),
+    "it answers Next": decisions.NextStep(step="write"),
+    "it answers that it shall be tried again, tries are left": decisions.TryAgain(reason="busy"),
+    "it answers RetryAfter": decisions.Later(seconds=5.0),
+    "it answers Fail": decisions.Failed(reason="no"),
+    "it answers Hold": decisions.HoldBack(code="unsure", reason="?"),
+    "it answers what cannot be carried out, tries are left": decisions.Finished(),
+}
+
+
+def _ends() -> dict[str, Callable[[], ItemState]]:
+    """What a running item becomes, by how its try ends."""
+    found: dict[str, Callable[[], ItemState]] = {}
+
+    def answered(decided: decisions.Decided) -> Callable[[], ItemState]:
+        return lambda: _settled(decided).unit("a").state
+
+    for words, decided in ANSWERS.items():
+        found[words] = answered(decided)
+
+    def last_try() -> ItemState:
+        play = _in_progress(tries=1)
+        play.does(play.raised("a"))
+        return play.unit("a").state
+
+    def third_death() -> ItemState:
+        play = _in_progress()
+        for _ in range(2):
+            play.does(play.gone("a"))
+            play.start("a")
+        play.does(play.gone("a"))
+        return play.unit("a").state
+
+    def died(at: str) -> Callable[[], ItemState]:
+        def run() -> ItemState:
+            play = _in_progress(at)
+            play.does(play.gone("a"))
+            return play.unit("a").state
+
+        return run
+
+    def stopped(at: str, why: StopReason) -> Callable[[], ItemState]:
+        def run() -> ItemState:
+            play = _in_progress(at)
+            STOPS[why](play, "a")
+            play.stopped()
+            return play.unit("a").state
+
+        return run
+
+    found["it ends with an error, its tries are used up"] = last_try
+    found["its worker or the daemon dies, the step is repeatable"] = died("read")
+    found["its worker or the daemon dies for the third time in a row"] = third_death
+    found["its worker or the daemon dies, the step is not repeatable"] = died("post")
+    for why in StopReason:
+        if why is not StopReason.SKIP:
+            found[f"it is stopped ({why.value}), the step is repeatable"] = stopped("read", why)
+            found[f"it is stopped ({why.value}), the step is not repeatable"] = stopped("post", why)
+    found["it is stopped (skip)"] = stopped("post", StopReason.SKIP)
+    return found
+
+
+def _items() -> list[str]:
+    lines = ["| state | what happens | becomes |", "|---|---|---|"]
+    for state, (_, made) in STATES.items():
+        assert state is made().unit("a").state
+        for words, happen in ALWAYS.items():
+            play = made()
+            verdict = happen(play)
+            after = play.unit("a").state.value
+            if words == "`skip`" and state is ItemState.IN_PROGRESS:
+                after = "in_progress, and skipped when its tree is gone, unless it was accepted before"
+            elif isinstance(verdict, Refusal):
+                after = "– (refused)"
+            elif not isinstance(verdict, Entry):
+                after = "– (nothing changes)"
+            elif after == state.value:
+                after = "– (kept as evidence)" if verdict.evidence else "– (stays as it is)"
+            lines.append(f"| {state.value} | {words} | {after} |")
+        if state is ItemState.IN_PROGRESS:
+            lines += [f"| {state.value} | {words} | {run().value} |" for words, run in _ends().items()]
+    return lines
+
+
+# ---- the page -------------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    """The whole text."""
+    lines = [
+        "# States",
+        "",
+        "This page is drawn by a test from the law itself (`tests/test_machine_docs.py`); it is not edited.",
+        "",
+        "## Items",
+        "",
+        "| state | what it says |",
+        "|---|---|",
+        *(f"| {state.value} | {words} |" for state, (words, _) in STATES.items()),
+        "",
+        *_items(),
+        "",
+        "## Jobs",
+        "",
+        "A job's status is derived from its records whenever somebody looks; it is stored nowhere.",
+        "",
+        "| status | what it says |",
+        "|---|---|",
+        *(f"| {status.value} | {standing.MEANS[status]} |" for status in Status),
+        "",
+        "## Interruption points and stop conditions",
+        "",
+        "The job has items; `a` and `b` are two of them.",
+        "Each cell was produced by the law: the status and the unit looked at after the event is committed,",
+        "and again when the stops that it asks for have been carried out.",
+    ]
+    for point in POINTS:
+        lines += ["", f"### {point}", "", "| stop condition | outcome |", "|---|---|"]
+        lines += [f"| {condition} | {outcome(point, condition)} |" for condition in CONDITIONS]
+    return "\n".join(lines) + "\n"
+
+
+def test_states_page_is_drawn_from_the_law() -> None:
+    """The page in `docs` says what the law does today."""
+    drawn = page()
+    if os.environ.get("RESUMED_WRITE_DOCS") == "1":
+        PAGE.write_text(drawn, encoding="utf-8")
+
+    assert drawn == PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_every_interruption_point_answers_every_stop_condition(point: str) -> None:
+    """No cell of interruption point × stop condition is empty."""
+    assert [] == [condition for condition in CONDITIONS if not outcome(point, condition).strip()]
+
+
+def test_every_state_and_status_is_explained() -> None:
+    """Each state of an item and each status of a job has its sentence, and each stop reason its way there."""
+    assert set(ItemState) == set(STATES)
+    assert list(Status) == list(standing.MEANS)
+    assert set(StopReason) == set(STOPS)
+
+
+def test_the_law_gives_only_the_statuses_it_can_know() -> None:
+    """Every status that the points reach is one that the law may give."""
+    reached = {standing.status(made().snapshot, made().now) for _, made in POINTS.values()}
+
+    assert reached <= standing.GIVEN_BY_LAW
