@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -364,6 +365,23 @@ def test_every_descriptor_is_closed_on_exec(opened: journal.Journal, tmp_path: P
             assert fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC, target
     for fd in made:
         durable.close(fd)
+
+
+def test_journals_of_several_jobs_commit_at_once(tmp_path: Path) -> None:
+    """Each journal is one thread's at a time, and several commit side by side without touching each other."""
+    place = world.store(tmp_path / "store")
+    jobs = [world.open_job(world.admit(place, f"job-{number}")) for number in range(6)]
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(world.append, one, 15) for one in jobs]:
+            done.result()
+        for done in [pool.submit(world.checkpoint, one) for one in jobs]:
+            done.result()
+    for one in jobs:
+        one.close()
+
+    assert [(16, 16)] * 6 == [
+        ((found := recovery.load(one.folder, world.apply)).sequence, found.checkpoint) for one in jobs
+    ]
 
 
 def test_no_descriptor_is_left_open(folder: Path) -> None:
