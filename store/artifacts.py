@@ -22,7 +22,10 @@ def path(folder: Path, sha256: str) -> Path:
 
 
 def put(folder: Path, raw: bytes) -> str:
-    """Make bytes durable in a job's folder and return their sha256; CommitError when the disk refused."""
+    """Make bytes durable in a job's folder and return their sha256.
+
+    CommitError when the disk refused; DamagedError when the file of that digest is there and rotten.
+    """
     sha256 = codec.digest(raw)
     target = path(folder, sha256)
     if not _is_kept(target, sha256):

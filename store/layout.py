@@ -102,11 +102,18 @@ class Layout:
 
     def job(self, job_id: str) -> Path:
         """The folder of a job that is not archived."""
-        return self.jobs / codec.shard(job_id) / job_id
+        return self.jobs / codec.shard(job_id) / _name(job_id)
 
     def archived(self, job_id: str) -> Path:
         """The folder of a finished job once it is moved."""
-        return self.archive / codec.shard(job_id) / job_id
+        return self.archive / codec.shard(job_id) / _name(job_id)
+
+
+def _name(job_id: str) -> str:
+    """The id itself; ValueError for one that is no single name, whoever let it through."""
+    if job_id in ("", ".", "..") or "/" in job_id or "\0" in job_id:
+        raise ValueError(f"not a job id: {job_id!r}")
+    return job_id
 
 
 def create(root: Path, store_id: str, now: Instant) -> Layout:
@@ -160,7 +167,7 @@ def read(layout: Layout) -> StoreRecord | None:
 
 def taken(layout: Layout, job_id: str) -> bool:
     """True while jobs, archive, quarantine or names bears the id."""
-    places = (layout.job(job_id), layout.archived(job_id), layout.quarantine / job_id)
+    places = (layout.job(job_id), layout.archived(job_id), layout.quarantine / _name(job_id))
     with durable.reading(layout.root):
         return any(durable.exists(place) for place in places) or names.known(layout.names, "id", 0, job_id)
 

@@ -28,18 +28,19 @@ class Lock:
 
 def hold(layout: Layout, identity: Mapping[str, Any]) -> Lock:
     """Take the lock and write who holds it (`boot`, `pid`, `start`); BusyError names the holder's pid."""
-    with durable.writing("open", layout.lock_file):
+    with durable.writing("lock", layout.lock_file):
         fd = durable.open_lock(layout.lock_file)
-    try:
-        if not durable.lock(fd):
-            raise BusyError(f"cannot open the store {layout.root}: {_spell(holder(layout))} holds its lock")
-        raw = codec.dump_plain(dict(identity)) + b"\n"
-        # Shown to people only, so no sync: after a power cut nobody holds the lock.
-        durable.truncate(fd, 0)
-        durable.write_at(fd, raw, 0)
-    except BaseException:
-        durable.close(fd)
-        raise
+        try:
+            if not durable.lock(fd):
+                raise BusyError(
+                    f"cannot open the store {layout.root}: {_spell(holder(layout))} holds its lock"
+                )
+            # Shown to people only, so no sync: after a power cut nobody holds the lock.
+            durable.truncate(fd, 0)
+            durable.write_at(fd, codec.dump_plain(dict(identity)) + b"\n", 0)
+        except BaseException:
+            durable.close(fd)
+            raise
     return Lock(fd)
 
 

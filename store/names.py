@@ -16,7 +16,9 @@ def spell(kind: str, uid: int, value: str) -> str:
 
 def known(folder: Path, kind: str, uid: int, value: str) -> bool:
     """True once the name was kept."""
-    return durable.exists(folder / spell(kind, uid, value))
+    target = folder / spell(kind, uid, value)
+    with durable.reading(target):
+        return durable.exists(target)
 
 
 def keep(folder: Path, kind: str, uid: int, value: str, raw: bytes) -> bytes:

@@ -139,6 +139,15 @@ def test_lock_file_that_says_nothing_locks_all_the_same(place: layout.Layout, ra
     held.release()
 
 
+def test_lock_that_the_disk_refuses_is_not_held(place: layout.Layout) -> None:
+    """A failed call while the lock is taken gives it back."""
+    for at in range(3):
+        with Seam(Fail(at, errno.EIO)) as seam, pytest.raises(CommitError):
+            lock.hold(place, {"pid": 1})
+        assert seam.hit
+    lock.hold(place, {"pid": 2}).release()
+
+
 def test_lock_does_not_outlive_the_daemon_in_a_child(place: layout.Layout) -> None:
     """A child that inherits every descriptor it can does not hold the lock after the daemon's end."""
     held = lock.hold(place, {"pid": 1})
@@ -201,6 +210,14 @@ def test_id_is_not_free_because_a_look_failed(place: layout.Layout) -> None:
     """Only an answer of the disk frees an id, never a failed look."""
     with Seam(FailLook(1, errno.EIO)), pytest.raises(UnreadableError):
         layout.taken(place, "harbour-7")
+
+
+@pytest.mark.parametrize("job_id", ["", ".", "..", "../x", "a/b", "/etc", "a\0"])
+def test_id_that_is_no_name_forms_no_path(job_id: str, place: layout.Layout) -> None:
+    """Whatever a door let through, no id leads out of its folder."""
+    for ask in (place.job, place.archived, lambda one: layout.taken(place, one)):
+        with pytest.raises(ValueError, match="not a job id"):
+            ask(job_id)
 
 
 def test_admission_never_replaces_one_that_came_between(place: layout.Layout) -> None:
