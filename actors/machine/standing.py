@@ -11,16 +11,16 @@ from .requests import ITEM_HOLDS
 MEANS: dict[Status, str] = {
     Status.READY: "It could start now, and waits for a free worker.",
     Status.RESUMING: "It is being examined after an interruption, before anything of it may start.",
-    Status.RUNNING: "At least one try is open: it runs, is being stopped, or its end is not yet known.",
+    Status.RUNNING: "At least one try is open: it runs, or is being stopped.",
     Status.WAITING: "Nothing of it runs, and it goes on by itself at an instant that is on record.",
-    Status.RECONCILING: "Something may have reached another system, which is being asked what it accepted.",
+    Status.RECONCILING: "Something may have reached another system, which is being asked about it.",
     Status.HELD: "The machine may not decide: its reason, its owner and the next commands are on record.",
-    Status.PAUSED: "A person stopped it, nothing of it runs, and it goes on when a person says so.",
+    Status.PAUSED: "A person stopped it: nothing runs until a person lets it go on.",
     Status.COMPLETED: "Its last step said that it is finished. Final.",
     Status.FAILED: "A job step said that it cannot succeed. Final.",
     Status.CANCELED: "A person ended it, and everything that ran is gone. Final.",
     Status.EXPIRED: "Its deadline ended it, and everything that ran is gone. Final.",
-    Status.QUARANTINED: "Its files do not verify, or not for this release: set aside untouched, with a reason.",
+    Status.QUARANTINED: "Its files do not hold, or not for this release: set aside as they are, with a reason.",
 }
 """One honest sentence for every status."""
 
