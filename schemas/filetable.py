@@ -18,14 +18,14 @@ def kind(value: object) -> str:
 class Table:
     """One table of a file. What it cannot give is noted in `problems`, and a default stands in."""
 
-    def __init__(self, value: Any, path: str, problems: list[str], what: str = "table") -> None:
+    def __init__(self, value: Any, path: str, problems: list[str]) -> None:
         self.path = path
         self.problems = problems
         self._left: dict[str, Any] = {}
         if isinstance(value, dict):
             self._left = dict(value)
         else:
-            problems.append(f"expected {what}, got {kind(value)} @ {path}")
+            problems.append(f"expected table, got {kind(value)} @ {path}")
 
     def at(self, key: str) -> str:
         """The path of a key."""

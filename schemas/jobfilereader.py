@@ -28,8 +28,10 @@ def read(raw: bytes, name: str) -> JobFile:
     """The job file in bytes; `name` is the file's, and a `.toml` one is TOML. FaultyInputError otherwise."""
     what = f"cannot admit {name}"
     value = _parsed(raw, name, what)
+    if not isinstance(value, dict):
+        raise FaultyInputError(what, (f"expected an object, got {kind(value)} @ $",))
     problems = list(_long_texts(value, "$"))
-    table = Table(value, "$", problems, "an object")
+    table = Table(value, "$", problems)
     workflow, version = _workflow(table)
     items, pattern = _items(table)
     file = JobFile(

@@ -225,8 +225,9 @@ def _output_from(table: Table | None) -> str:
 
 
 def _run(table: Table, known: set[str]) -> tuple[str, ...]:
+    before = len(table.problems)
     argv = table.texts("run", required=True)
-    if not argv and table.has("run"):
+    if not argv and len(table.problems) == before:
         table.problem("run", "expected a program and its arguments")
     for place, problem in templates.argv_problems(argv, known):
         table.problems.append(f"{problem} @ {table.at('run')}[{place}]")

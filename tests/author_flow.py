@@ -117,7 +117,7 @@ class Flow:
     async def two(self, job: Job, item: Item) -> ItemDecision:
         """Accept what was handed on, as a file."""
         path = Path(job.scratch, "two")
-        path.write_bytes(repr(dict(item.data)).encode() * 2000)
+        path.write_bytes(repr(dict(item.data)).encode() * 3000)
         return Accept(path)
 
 

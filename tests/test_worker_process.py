@@ -110,7 +110,7 @@ FAULTY = {
 @pytest.mark.parametrize("case", FAULTY)
 async def test_faulty_frame_ends_the_worker(case: str, tmp_path: Path) -> None:
     """A worker that breaks the protocol once is reported, heard no more, and ended; nothing else suffers."""
-    async with desk(tmp_path, one_step("sleep", "600")) as made:
+    async with desk(tmp_path, one_step("true")) as made:
         good = b'{"frame":"stopped","job":"j","epoch":1,"item":"","number":1}\n'
         for line in (FAULTY[case] + good).splitlines(keepends=True):
             made.worker._hand_over(line[:-1])

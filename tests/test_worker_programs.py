@@ -84,17 +84,21 @@ BYTES = {
 }
 
 
-@pytest.mark.parametrize("case", BYTES)
-async def test_output_is_bytes_first(case: str, tmp_path: Path) -> None:
+async def test_output_is_bytes_first(tmp_path: Path) -> None:
     """C25: whatever bytes a program prints, its item is done once, with all of them and a text for people."""
-    raw, text, exact = BYTES[case]
-    (tmp_path / "raw").write_bytes(raw)
-    async with desk(tmp_path, one_step("cat", str(tmp_path / "raw"))) as made:
-        output = (await made.run()).answer.decided.output
+    found = {}
+    async with desk(tmp_path, one_step("cat", "{source}")) as made:
+        for number, (case, (raw, _, _)) in enumerate(BYTES.items()):
+            (tmp_path / "raw").write_bytes(raw)
+            output = (
+                await made.run(number=number, row=with_source("i", tmp_path / "raw"))
+            ).answer.decided.output
+            exact = None if output.base64 is None else base64.b64decode(output.base64)
+            found[case] = (raw, output.text, exact)
 
-        assert (len(raw), hashlib.sha256(raw).hexdigest(), text) == (output.size, output.sha256, output.text)
-        assert exact == (None if output.base64 is None else base64.b64decode(output.base64))
-        assert raw in made.log()
+            assert (len(raw), hashlib.sha256(raw).hexdigest()) == (output.size, output.sha256)
+            assert raw in made.log()
+    assert BYTES == found
 
 
 async def test_large_output_is_a_file(tmp_path: Path) -> None:
@@ -140,12 +144,15 @@ ENDS: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", ENDS)
-async def test_every_end_has_its_meaning(case: str, tmp_path: Path) -> None:
+async def test_every_end_has_its_meaning(tmp_path: Path) -> None:
     """Exit 0 alone is done; 75 is later, 78 a hold, all else another try, each with the last words."""
-    script, expected = ENDS[case]
-    async with desk(tmp_path, one_step("sh", "-c", script)) as made:
-        assert expected == (await made.run()).answer.decided
+    found = {}
+    async with desk(tmp_path, one_step("sh", "{source}")) as made:
+        for number, (case, (script, _)) in enumerate(ENDS.items()):
+            (tmp_path / "script").write_text(script)
+            answer = await made.run(number=number, row=with_source("i", tmp_path / "script"))
+            found[case] = (script, answer.answer.decided)
+    assert ENDS == found
 
 
 async def test_program_that_is_not_there_is_a_hold(tmp_path: Path) -> None:

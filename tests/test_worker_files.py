@@ -1,0 +1,489 @@
+"""Workflow files, job files and inputs: read whole, every key known, every problem named with its path."""
+
+import json
+
+import pytest
+
+from resumed.actors.worker import programs as worker_programs
+from resumed.schemas import codec, inputs, jobfilereader, templates, workflowfile
+from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.jobfile import FileItem, JobFile
+from resumed.schemas.workflow import Input, InputType, Programs, ProgramStep, PythonEntry, StepKind
+
+STEP = '[[step]]\nname = "a"\nrun = ["true"]\nrepeatable = true\n'
+WHOLE = """
+version = 2
+description = "Smaller videos."
+owner = "group:video"
+enabled = false
+inputs.folder = { type = "path", roots = ["/srv/video/"] }
+inputs.speed = { type = "choice", choices = ["slow", "fast"], default = "slow" }
+items = { from = "glob", glob = "{inputs.folder}/**/*.mkv", max = 500, allow_empty = true }
+
+[[step]]
+name = "convert"
+run = ["ffmpeg", "-i", "{source}", "{output}"]
+stdin = "{{speed}}: {inputs.speed}"
+timeout = "6h"
+grace = "1m"
+tries = 5
+backoff = { first = "1s", max = "1h" }
+parallel = 2
+repeatable = true
+output = { max = 1000 }
+"""
+
+
+def test_workflow_file_is_read_whole() -> None:
+    """Every key of this release lands in the record."""
+    found = workflowfile.read(WHOLE.encode(), "x265")
+
+    assert found == Programs(
+        name="x265",
+        version=2,
+        description="Smaller videos.",
+        owner="group:video",
+        enabled=False,
+        inputs=(
+            Input(name="folder", type=InputType.PATH, roots=("/srv/video",)),
+            Input(name="speed", type=InputType.CHOICE, choices=("slow", "fast"), default='"slow"'),
+        ),
+        items_from="glob",
+        items_glob="{inputs.folder}/**/*.mkv",
+        items_max=500,
+        allow_empty=True,
+        steps=(
+            ProgramStep(
+                name="convert",
+                run=("ffmpeg", "-i", "{source}", "{output}"),
+                stdin="{{speed}}: {inputs.speed}",
+                timeout=21_600.0,
+                grace=60.0,
+                tries=5,
+                backoff_first=1.0,
+                backoff_max=3600.0,
+                parallel=2,
+                repeatable=True,
+                output_max=1000,
+            ),
+        ),
+    )
+
+
+def test_contract_frames_the_items_by_two_job_steps() -> None:
+    """A workflow of programs is a start that lists, its steps, and a finish; the definition reads back."""
+    programs = workflowfile.read(WHOLE.encode(), "x265")
+    contract = worker_programs.contract_of(programs)
+
+    assert [("start", StepKind.JOB), ("convert", StepKind.ITEM), ("finish", StepKind.JOB)] == [
+        (each.name, each.kind) for each in contract.steps
+    ]
+    assert ("x265", 2, "start", 1, "") == (
+        contract.workflow,
+        contract.version,
+        contract.start,
+        contract.slots,
+        contract.entry,
+    )
+    assert programs == codec.decode(contract.definition.encode(), Programs, "definition")
+
+
+def test_python_workflow_says_so() -> None:
+    """A Python workflow's file has an entry and no steps; where its module is comes with the contract."""
+    raw = (
+        b'version = 3\npython = { entry = "pack.flow:Flow", interpreter = "/opt/v3/bin/python", slots = 4 }\n'
+    )
+    programs = workflowfile.read(raw, "flow")
+    contract = worker_programs.contract_of(programs, "/etc/resumed/workflows.d")
+
+    assert PythonEntry(entry="pack.flow:Flow", interpreter="/opt/v3/bin/python", slots=4) == programs.python
+    assert ("pack.flow:Flow", "/opt/v3/bin/python", ()) == (
+        contract.entry,
+        contract.interpreter,
+        contract.steps,
+    )
+    assert "/etc/resumed/workflows.d" == json.loads(contract.definition)["python"]["folder"]
+
+
+WRONG = {
+    "an unknown key in a step": (STEP + 'verfiy = ["x"]', "unknown key 'verfiy' @ $.step[0]"),
+    "a key of a later release": (
+        STEP + 'verify = ["x"]',
+        "key 'verify' is not in this release yet @ $.step[0]",
+    ),
+    "an effect": (STEP + '[[effect]]\nname = "x"', "key 'effect' is not in this release yet @ $"),
+    "an unknown key at the top": ("stpe = 1\n" + STEP, "unknown key 'stpe' @ $"),
+    "no repeatable": (
+        STEP.replace("repeatable = true\n", ""),
+        "required key 'repeatable' is missing @ $.step[0]",
+    ),
+    "a word for a bool": (
+        STEP.replace("true\n", '"false"\n'),
+        "expected bool, got string @ $.step[0].repeatable",
+    ),
+    "a shell string": (STEP.replace('["true"]', '"true; rm"'), "expected list, got string @ $.step[0].run"),
+    "an empty argv": (STEP.replace('["true"]', "[]"), "expected a program and its arguments @ $.step[0].run"),
+    "a number in argv": (STEP.replace('"true"', "1"), "expected string, got int @ $.step[0].run[0]"),
+    "a relative program": (
+        STEP.replace('"true"', '"./x"'),
+        "expected a program's name or absolute path @ $.step[0].run[0]",
+    ),
+    "a program from an input": (
+        STEP.replace('"true"', '"{item}"'),
+        "the program itself is never a placeholder @ $.step[0].run[0]",
+    ),
+    "an unknown placeholder": (
+        STEP.replace('"true"', '"a", "{kept}"'),
+        "unknown placeholder {kept} @ $.step[0].run[1]",
+    ),
+    "an input that is none": (
+        STEP.replace('"true"', '"a", "{inputs.x}"'),
+        "unknown placeholder {inputs.x} @ $.step[0].run[1]",
+    ),
+    "a step that comes later": (
+        STEP.replace('"true"', '"a", "{outputs.a}"'),
+        "unknown placeholder {outputs.a} @ $.step[0].run[1]",
+    ),
+    "a single brace": (
+        STEP.replace('"true"', '"a", "}"'),
+        "a single '}': write }} for the character itself @ $.step[0].run[1]",
+    ),
+    "a script with a placeholder": (
+        STEP.replace('"true"', '"env", "bash", "-e", "-xc", "echo {item}"'),
+        'no placeholder inside a shell\'s script: pass it as an argument, and use "$1" @ $.step[0].run[4]',
+    ),
+    "a reserved name": (STEP.replace('"a"', '"finish"'), "'finish' cannot be a step's name @ $.step[0].name"),
+    "a name twice": (STEP + STEP, "a step named 'a' stands above @ $.step[1].name"),
+    "a bare number of seconds": (STEP + "timeout = 5", "expected string, got int @ $.step[0].timeout"),
+    "no time at all": (STEP + 'timeout = "0s"', "expected more than 0s @ $.step[0].timeout"),
+    "a duration that is none": (
+        STEP + 'grace = "soon"',
+        'expected a duration such as "30s", "15m" or "1h30m", got \'soon\' @ $.step[0].grace',
+    ),
+    "a file nobody writes": (
+        STEP + 'output.from = "file"',
+        'output.from = "file" needs {output} in run or stdin @ $.step[0].output',
+    ),
+    "no tries": (STEP + "tries = 0", "expected at least 1, got 0 @ $.step[0].tries"),
+    "NaN": ("x = nan\n" + STEP, "not a finite number @ $.x"),
+    "no step": ("", "expected [[step]] or python @ $"),
+    "both halves": (
+        'python = { entry = "a:B" }\n' + STEP,
+        "python excludes step, and lists its own items @ $.python",
+    ),
+    "an entry that is none": (
+        'python = { entry = "a.b" }\n',
+        "expected \"module:Class\", got 'a.b' @ $.python.entry",
+    ),
+    "an owner that is none": (
+        'owner = "bo"\n' + STEP,
+        "expected user:NAME or group:NAME, got 'bo' @ $.owner",
+    ),
+    "items from a program": (
+        'items = { from = "run" }\n' + STEP,
+        "'run' is not in this release yet @ $.items.from",
+    ),
+    "a glob without from": (
+        'items = { from = "glob" }\n' + STEP,
+        'glob belongs to from = "glob", which needs it @ $.items',
+    ),
+    "a relative glob": ('items = { glob = "*.txt" }\n' + STEP, "expected an absolute path @ $.items.glob"),
+    "too many items": (
+        'items = { glob = "/x/*", max = 99999 }\n' + STEP,
+        "the most is 10000, got 99999 @ $.items.max",
+    ),
+    "a default of another type": (
+        'inputs.n = { type = "int", default = "3" }\n' + STEP,
+        "expected int, got string @ $.inputs.n.default",
+    ),
+    "a choice without any": (
+        'inputs.n = { type = "choice" }\n' + STEP,
+        'choices belong to type = "choice", which needs some @ $.inputs.n',
+    ),
+    "a type that is none": (
+        'inputs.n = { type = "float" }\n' + STEP,
+        "expected one of string, text, int, bool, decimal, date, path, choice, got 'float' @ $.inputs.n.type",
+    ),
+    "a pattern that is none": (
+        'inputs.n = { pattern = "(" }\n' + STEP,
+        "not a pattern: missing ), unterminated subpattern at position 0 @ $.inputs.n.pattern",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_workflow_file_problem_is_named(case: str) -> None:
+    """What is wrong with a workflow file is told as one sentence with its path."""
+    body, expected = WRONG[case]
+
+    with pytest.raises(FaultyInputError) as refused:
+        workflowfile.read(f"version = 1\n{body}".encode(), "x265")
+    assert (expected,) == refused.value.problems
+    assert f"cannot load x265.toml: {expected}" == str(refused.value)
+
+
+BROKEN = {
+    "no version": (STEP.encode(), "required key 'version' is missing @ $"),
+    "version 0": (b"version = 0\n" + STEP.encode(), "expected at least 1, got 0 @ $.version"),
+    "version true": (b"version = true\n" + STEP.encode(), "expected int, got bool @ $.version"),
+    "not TOML": (b"version = ", "not TOML: Invalid value (at end of document)"),
+    "a key twice": (
+        b"version = 1\nversion = 2\n",
+        "not TOML: Cannot overwrite a value (at line 2, column 12)",
+    ),
+    "not UTF-8": (b"\xff", "not UTF-8 at byte 0"),
+    "too deep": (b"version = 1\nx = " + b"[" * 200 + b"]" * 200, "nested deeper than 64 levels"),
+    "too long": (b"#" * 1_048_577, "1048577 bytes, the most is 1048576"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_workflow_file_that_is_broken_is_refused(case: str) -> None:
+    """A file that is no workflow at all says why in its first problem."""
+    raw, expected = BROKEN[case]
+
+    with pytest.raises(FaultyInputError) as refused:
+        workflowfile.read(raw, "x265")
+    assert refused.value.problems[0].startswith(expected)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Who mends a file sees all that is wrong with it."""
+    raw = b'version = 0\nx = 1\n[[step]]\nname = "start"\nrun = ["a", "{b}"]\n'
+
+    with pytest.raises(FaultyInputError) as refused:
+        workflowfile.read(raw, "x265")
+    assert 5 == len(refused.value.problems)
+
+
+def test_job_file_is_read_whole() -> None:
+    """Every key of this release lands in the record, from JSON and from TOML."""
+    value = {
+        "workflow": "x265@3",
+        "id": "attic",
+        "tenant": "film",
+        "title": "The attic",
+        "objective": "Make it small.",
+        "labels": {"room": "attic"},
+        "items": [
+            "a",
+            {"id": "b", "source": "/srv/b.mkv", "inputs": {"speed": "fast"}},
+            {"source": "/srv/c.mkv"},
+        ],
+        "inputs": {"folder": "/srv/video"},
+        "owner": "user:anna",
+    }
+    toml = """
+    workflow = "x265@3"
+    id = "attic"
+    tenant = "film"
+    title = "The attic"
+    objective = "Make it small."
+    labels.room = "attic"
+    items = ["a", { id = "b", source = "/srv/b.mkv", inputs = { speed = "fast" } }, { source = "/srv/c.mkv" }]
+    inputs.folder = "/srv/video"
+    owner = "user:anna"
+    """
+    expected = JobFile(
+        workflow="x265",
+        version=3,
+        id="attic",
+        tenant="film",
+        title="The attic",
+        objective="Make it small.",
+        labels={"room": "attic"},
+        items=(
+            FileItem(id="a"),
+            FileItem(id="b", source="/srv/b.mkv", inputs='{"speed":"fast"}'),
+            FileItem(id="c.mkv", source="/srv/c.mkv"),
+        ),
+        inputs='{"folder":"/srv/video"}',
+        owner="user:anna",
+    )
+
+    assert expected == jobfilereader.read(json.dumps(value).encode(), "attic.json")
+    assert expected == jobfilereader.read(toml.encode(), "attic.toml")
+    assert JobFile(workflow="x", items_glob="/srv/*") == jobfilereader.read(
+        b'{"workflow":"x","items":{"glob":"/srv/*"}}', "g.json"
+    )
+
+
+JOBS = {
+    "no workflow": ("{}", "required key 'workflow' is missing @ $"),
+    "a version that is none": (
+        '{"workflow":"x@03"}',
+        'expected "name" or "name@3", got \'x@03\' @ $.workflow',
+    ),
+    "a command": ('{"workflow":"x","run":["sh"]}', "unknown key 'run' @ $"),
+    "an environment": ('{"workflow":"x","env":{}}', "unknown key 'env' @ $"),
+    "a deadline": ('{"workflow":"x","deadline":"1h"}', "key 'deadline' is not in this release yet @ $"),
+    "a list": ("[]", "expected an object, got list @ $"),
+    "an id that is none": (
+        '{"workflow":"x","id":"A"}',
+        "expected 1 to 64 of a-z 0-9 . _ -, beginning with a letter or digit, got 'A' @ $.id",
+    ),
+    "an id that climbs": (
+        '{"workflow":"x","id":"../x"}',
+        "expected 1 to 64 of a-z 0-9 . _ -, beginning with a letter or digit, got '../x' @ $.id",
+    ),
+    "an item twice": (
+        '{"workflow":"x","items":["a","b",{"id":"a"}]}',
+        "the item 'a' stands at 0 already @ $.items[2]",
+    ),
+    "an item without a name": ('{"workflow":"x","items":[{}]}', "an item's name is empty @ $.items[0]"),
+    "an item over two lines": (
+        r'{"workflow":"x","items":["a\nb"]}',
+        "an item's name holds a character that cannot be shown @ $.items[0]",
+    ),
+    "an item that is a number": (
+        '{"workflow":"x","items":[3]}',
+        "expected a name or {id, source, inputs}, got int @ $.items[0]",
+    ),
+    "an item with a command": (
+        '{"workflow":"x","items":[{"id":"a","run":"x"}]}',
+        "unknown key 'run' @ $.items[0]",
+    ),
+    "a relative source": (
+        '{"workflow":"x","items":[{"source":"b"}]}',
+        "expected an absolute path, got 'b' @ $.items[0].source",
+    ),
+    "items from lines": (
+        '{"workflow":"x","items":{"lines":"/x"}}',
+        "key 'lines' is not in this release yet @ $.items",
+    ),
+    "labels that are no text": ('{"workflow":"x","labels":{"a":1}}', "expected string, got int @ $.labels.a"),
+    "a text of 64 KiB and one": (
+        json.dumps({"workflow": "x", "title": "t" * 65_537}),
+        "65537 characters, the most is 65536 @ $.title",
+    ),
+    "10,001 items": (
+        json.dumps({"workflow": "x", "items": [str(n) for n in range(10_001)]}),
+        "10001 items, the most is 10000 @ $.items",
+    ),
+    "a key twice": ('{"workflow":"x","workflow":"y"}', "key 'workflow' is written twice @ $"),
+    "a lone surrogate": (r'{"workflow":"x","title":"\ud83d"}', "a lone surrogate is not allowed @ $.title"),
+    "a large number": (
+        '{"workflow":"x","inputs":{"n":9007199254740992}}',
+        "integer beyond +-(2**53 - 1) @ $.inputs.n",
+    ),
+    "not JSON": (
+        "{",
+        "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    ),
+    "too deep": (
+        '{"workflow":"x","inputs":{"n":' + "[" * 70 + "]" * 70 + "}}",
+        "nested deeper than 64 levels @ $.inputs.n" + "[0]" * 63,
+    ),
+    "too long": (" " * 1_048_577, "1048577 bytes, the most is 1048576"),
+}
+
+
+@pytest.mark.parametrize("case", JOBS)
+def test_job_file_problem_is_named(case: str) -> None:
+    """What is wrong with a job file is told as one sentence with its path."""
+    raw, expected = JOBS[case]
+
+    with pytest.raises(FaultyInputError) as refused:
+        jobfilereader.read(raw.encode(), "harbour.json")
+    assert f"cannot admit harbour.json: {expected}" == str(refused.value)
+
+
+DECLARED = workflowfile.read(
+    b"""
+    version = 1
+    inputs.year = { type = "int", max = 2100, default = 1999 }
+    inputs.name = { pattern = "[a-z]+" }
+    inputs.line = { default = "" }
+    inputs.sum = { type = "decimal", default = "1.50" }
+    inputs.day = { type = "date", default = "2026-11-29" }
+    inputs.mood = { type = "choice", choices = ["a", "b"], default = "a" }
+    inputs.on = { type = "bool", default = false }
+    inputs.at = { type = "path", roots = ["/srv"], default = "/srv/x" }
+    """
+    + STEP.encode(),
+    "x",
+).inputs
+
+
+def test_inputs_are_completed() -> None:
+    """Accepted inputs are whole: defaults filled in, in the declared order, text for text."""
+    accepted = inputs.check_inputs(DECLARED, '{"sum":"0.10","name":"bo"}', "cannot admit x.json")
+    expected = {
+        "year": 1999,
+        "name": "bo",
+        "line": "",
+        "sum": "0.10",
+        "day": "2026-11-29",
+        "mood": "a",
+        "on": False,
+        "at": "/srv/x",
+    }
+
+    assert json.dumps(expected, separators=(",", ":")) == accepted
+
+
+INPUTS = {
+    "a word for a number": ('"year":"x"', "expected int, got string @ $.inputs.year"),
+    "a bool for a number": ('"year":true', "expected int, got bool @ $.inputs.year"),
+    "a float for a number": ('"year":1.0', "expected int, got number @ $.inputs.year"),
+    "too large": ('"year":2101', "the most is 2100, got 2101 @ $.inputs.year"),
+    "two lines": ('"line":"a\\nb"', "expected one line @ $.inputs.line"),
+    "not the pattern": ('"name":"A"', "does not match [a-z]+ @ $.inputs.name"),
+    "a number for a decimal": ('"sum":1.5', "expected string, got number @ $.inputs.sum"),
+    "NaN": ('"sum":"NaN"', "expected a decimal number as text, got 'NaN' @ $.inputs.sum"),
+    "a day that is none": (
+        '"day":"2026-02-30"',
+        "expected a date as YYYY-MM-DD, got '2026-02-30' @ $.inputs.day",
+    ),
+    "a short day": ('"day":"20261129"', "expected a date as YYYY-MM-DD, got '20261129' @ $.inputs.day"),
+    "a choice that is none": ('"mood":"c"', "expected one of a, b, got 'c' @ $.inputs.mood"),
+    "a number for a bool": ('"on":0', "expected bool, got int @ $.inputs.on"),
+    "a path elsewhere": ('"at":"/etc/x"', "does not lie under /srv @ $.inputs.at"),
+    "a path beside": ('"at":"/srv2"', "does not lie under /srv @ $.inputs.at"),
+    "a path that climbs": (
+        '"at":"/srv/../etc"',
+        "expected a path without `.`, `..` or doubled slashes @ $.inputs.at",
+    ),
+    "a relative path": ('"at":"srv"', "expected an absolute path, got 'srv' @ $.inputs.at"),
+    "an unknown one": ('"mod":"a"', "unknown key 'mod' @ $.inputs"),
+}
+
+
+@pytest.mark.parametrize("case", INPUTS)
+def test_input_problem_is_named(case: str) -> None:
+    """What is wrong with an input is told with its path in the job file, the job's own and an item's."""
+    given, expected = INPUTS[case]
+    name = "" if '"name"' in given else '"name":"bo",'
+
+    with pytest.raises(FaultyInputError) as refused:
+        inputs.check_inputs(DECLARED, f"{{{name}{given}}}", "cannot admit harbour.json")
+    assert f"cannot admit harbour.json: {expected}" == str(refused.value)
+    with pytest.raises(FaultyInputError) as item:
+        inputs.check_item_inputs(DECLARED, f"{{{given}}}", "cannot admit h.json", "$.items[3].inputs")
+    assert expected.replace("$.inputs", "$.items[3].inputs") == item.value.problems[-1]
+
+
+def test_missing_input_is_named() -> None:
+    """An input without a default must be given."""
+    with pytest.raises(FaultyInputError, match="required input 'name' is missing @ "):
+        inputs.check_inputs(DECLARED, "{}", "cannot admit x.json")
+
+
+FILLED = {
+    "{item}": "i-1",
+    "-{item}": "-i-1",
+    "{source}.bak": "./-a b.bak",
+    "x{source}": "x-a b",
+    "{{item}}": "{item}",
+    "{inputs.n}{inputs.n}": "-3-3",
+    "{{{item}}}": "{i-1}",
+}
+
+
+@pytest.mark.parametrize("word", FILLED)
+def test_word_is_filled(word: str) -> None:
+    """A value stands where its placeholder stood, braces come in pairs, and a path is never an option."""
+    values = {"item": "i-1", "source": "-a b", "inputs.n": "-3"}
+
+    assert [] == list(templates.problems(word, values))
+    assert FILLED[word] == templates.fill_word(word, values)
