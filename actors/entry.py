@@ -15,7 +15,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import JobRow
 
-from .mailbox import Mailbox
+from .mailbox import Mailbox, Message
 
 
 class Stage(StrEnum):
@@ -26,7 +26,11 @@ class Stage(StrEnum):
     PARKED = "parked"
     ACTIVE = "active"
     UNREADABLE = "unreadable"
+    """It is tried again."""
+    ASIDE = "aside"
+    """Set aside in its place: nothing tries again before the next start."""
     ENDED = "ended"
+    """Its outcome is durable; it is on its way to the archive."""
 
 
 @define(eq=False)
@@ -58,6 +62,10 @@ class JobEntry:
     next_due: Instant | None = None
     crashes: int = 0
     """Actor deaths in a row, cleared by an adopted commit."""
+    blamed: Message | None = None
+    """The report that its actor died over last, if it was one alone."""
+    death: str = ""
+    """What its actor died of last."""
     trouble: str = ""
     """Why it cannot be read now, when it cannot."""
     since: Instant | None = None

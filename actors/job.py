@@ -78,10 +78,15 @@ class JobActor:
         self.checkpointed = recovered.checkpoint
         self._checkpoint_size = 0
 
-    async def run(self) -> None:
-        """Live until there is nothing to do now or soon. Raises StoreError when the files cannot go on."""
+    async def run(self, first: Message | None = None) -> None:
+        """Live until there is nothing to do now or soon. Raises StoreError when the files cannot go on.
+
+        `first` is decided before anything is done or read: the hold of a job whose actors keep dying.
+        """
         self.house.adopted(self.entry, self.snapshot)
         await self._wake()
+        if first is not None:
+            await self._decide([first])
         while True:
             self._act()
             if not self.entry.box and self._may_park():
@@ -98,7 +103,8 @@ class JobActor:
         """Checkpoint what is new and close the log; the files alone are the job from here on."""
         try:
             if self.journal.sequence > self.checkpointed:
-                await self._checkpoint("park", fill=False)
+                # A log that cannot go on is no matter here: whoever comes next opens one of its own.
+                await self._checkpoint("park", fill=False, reload=False)
         finally:
             await self.house.disk.call(self.journal.close)
 
@@ -248,6 +254,7 @@ class JobActor:
             except StoreError as error:
                 self.entry.trouble = str(error)
                 self.entry.box.refuse_requests(error)
+                self.house.workshop.give_back(self.entry)
                 await self.house.clock.wait(wait)
                 wait = min(wait * 2, RETRY_MOST)
         self.entry.trouble = ""
@@ -265,7 +272,7 @@ class JobActor:
             entry.epoch = snapshot.attempt.epoch
         self.house.adopted(entry, snapshot)
 
-    async def _checkpoint(self, why: str, *, fill: bool) -> None:
+    async def _checkpoint(self, why: str, *, fill: bool, reload: bool = True) -> None:
         """Rotate the log, then write the checkpoint; one that fails is no commit and is tried again later."""
         snapshot, digest = self.snapshot, self.journal.digest
 
@@ -290,11 +297,11 @@ class JobActor:
         try:
             self._checkpoint_size = await self.house.disk.call(write)
             self.checkpointed = snapshot.sequence
-        except CommitError as error:
+        except StoreError as error:
             logger.warning("a checkpoint of %s failed: %s", self.entry.id, error)
             # Not asked for again at every commit: the log has to outgrow this mark first.
             self._checkpoint_size = 2 * self.journal.size_since_checkpoint
-            if self.journal.failed:
+            if self.journal.failed and reload:
                 await self._reload()
 
     # ---- acting ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import anyio
 from attrs import define
 
 from resumed.schemas import events
-from resumed.schemas.errors import GoneError, ResumedError
+from resumed.schemas.errors import ResumedError
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
 
@@ -68,6 +68,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._box: deque[Message] = deque()
         self._ring: anyio.Event | None = None
+        self._rung = False
         self.in_hand: list[Message] = []
 
     def __bool__(self) -> bool:
@@ -76,29 +77,29 @@ class Mailbox:
     def put(self, message: Message) -> None:
         """Add a message and wake whoever waits for one."""
         self._box.append(message)
-        self.wake()
+        self._wake_reader()
 
-    def put_first(self, message: Message, *, drop: bool = False) -> None:
-        """Add a message before all others; with `drop`, in place of the one that stood first."""
-        if drop and self._box:
-            first = self._box.popleft()
-            if first.reply is not None:
-                first.reply.fill(GoneError("cannot decide this: the actor died over it"))
-        self._box.appendleft(message)
-        self.wake()
+    def drop(self, message: Message) -> None:
+        """Take a message out, undecided."""
+        if message in self._box:
+            self._box.remove(message)
 
     def wake(self) -> None:
-        """Wake the actor without a message: it looks again at what is due."""
+        """Have the actor look again at what is due, at once or when it has done what it is doing."""
+        self._rung = True
+        self._wake_reader()
+
+    def _wake_reader(self) -> None:
         if self._ring is not None:
             self._ring.set()
             self._ring = None
 
     async def wait(self) -> None:
         """Return when there may be something to do."""
-        if self._box:
-            return
-        self._ring = anyio.Event()
-        await self._ring.wait()
+        if not (self._box or self._rung):
+            self._ring = anyio.Event()
+            await self._ring.wait()
+        self._rung = False
 
     def take(self, most: int = 64) -> list[Message]:
         """Up to `most` messages; they are in hand until `adopted` or `again`."""
@@ -116,8 +117,11 @@ class Mailbox:
         """What was in hand is committed (or needed no commit)."""
         self.in_hand = []
 
-    def again(self, error: ResumedError) -> None:
-        """The commit failed or the actor died: reports go back to the front, requests get the error."""
+    def again(self, error: ResumedError) -> list[Message]:
+        """The commit failed or the actor died: requests get the error, reports go back to the front.
+
+        Returns those reports.
+        """
         back: list[Message] = []
         for message in self.in_hand:
             if message.reply is not None:
@@ -126,6 +130,14 @@ class Mailbox:
                 back.append(message)
         self.in_hand = []
         self._box.extendleft(reversed(back))
+        return back
+
+    def offers(self) -> list[str]:
+        """Take out the offered slots that are not decided yet; returns their workers."""
+        found = [message.event.worker for message in self._box if isinstance(message.event, Offered)]
+        if found:
+            self._box = deque(each for each in self._box if not isinstance(each.event, Offered))
+        return found
 
     def refuse_requests(self, error: ResumedError) -> None:
         """Answer every waiting request with the error; reports stay."""

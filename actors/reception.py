@@ -69,7 +69,7 @@ class Reception:
             entry = self._supervisor.entries.get(job)
         if entry is None:
             return await self._tell_ended(job, request)
-        if entry.stage is Stage.UNREADABLE:
+        if entry.stage in (Stage.UNREADABLE, Stage.ASIDE):
             return Refusal(code="set_aside", reason=f"cannot reach {job}: {entry.trouble}")
         reply = Reply()
         self._supervisor.post(entry, Message(request, reply))
@@ -179,7 +179,7 @@ class Reception:
             for each in quarantine.entries(self._supervisor.layout)
         ]
         for entry in self._supervisor.entries.values():
-            if entry.stage is Stage.UNREADABLE:
+            if entry.stage in (Stage.UNREADABLE, Stage.ASIDE):
                 since = entry.since.wall if entry.since is not None else 0
                 found.append(
                     Quarantined(

@@ -197,11 +197,11 @@ class Slots:
             self._trouble(job, code, reason)
         hand.worker.kill()
 
-    def gone(self, name: str) -> set[Key]:
+    def gone(self, name: str) -> list[Key]:
         """The worker is known gone; returns the tries it held."""
         hand = self.hands.pop(name, None)
         if hand is None:
-            return set()
+            return []
         hand.pool.hands.pop(name, None)
         self._left.set()
         if not hand.ready and not hand.ending:
@@ -209,17 +209,23 @@ class Slots:
             self._born_dead(hand.pool, f"its worker ended before it was ready: {said or 'it said nothing'}")
         for pool in list(self.pools.values()):
             self.pump(pool)
-        return hand.held
+        return sorted(hand.held)
 
     def _born_dead(self, pool: Pool, reason: str) -> None:
         pool.stillborn += 1
-        if pool.stillborn < STILLBORN:
-            self.pump(pool)
-            return
-        pool.stillborn = 0
-        waiting, pool.waiting = list(pool.waiting), {}
-        for job in waiting:
-            self._trouble(job, "worker", reason)
+        if pool.stillborn >= STILLBORN:
+            pool.stillborn = 0
+            waiting, pool.waiting = list(pool.waiting), {}
+            for job in waiting:
+                self._trouble(job, "worker", reason)
+        # Its place among the workers is free: another workflow may have waited for just that.
+        for each in list(self.pools.values()):
+            self.pump(each)
+
+    def holds(self, name: str, key: Key) -> bool:
+        """True while the worker has the try in hand."""
+        hand = self.hands.get(name)
+        return hand is not None and key in hand.held
 
     def alive(self, name: str) -> bool:
         """True while a worker of this name may still run something."""

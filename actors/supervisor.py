@@ -7,11 +7,12 @@ job. It decides nothing about a job's state; requests and reports go into the jo
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import anyio.abc
 
-from resumed.schemas import events
+from resumed.schemas import events, strict
 from resumed.schemas.errors import (
     CommitError,
     DamagedError,
@@ -42,6 +43,8 @@ from .timers import Timers
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
+
+L = TypeVar("L")
 
 MAX_DEATHS = 3
 """Deaths of one job's actor in a row, without a commit between, after which the job is held."""
@@ -90,11 +93,10 @@ class Supervisor:
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                names = await self.disk.call(archive.folders, self.layout.jobs)
-                for job in names:
+                for job in await self._list(archive.folders, self.layout.jobs):
                     self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
-                self.loading = len(names)
-                self.ended = len(await self.disk.call(archive.ids, self.layout))
+                self.loading = len(self.entries)
+                self.ended = len(await self._list(archive.ids, self.layout))
                 group.start_soon(self.timers.run)
                 group.start_soon(self._load_all, list(self.entries.values()))
                 task_status.started()
@@ -103,6 +105,17 @@ class Supervisor:
             for entry in self.entries.values():
                 entry.box.close(GoneError("the daemon has ended; the job goes on when it starts again"))
                 entry.changed()
+
+    async def _list(self, names: Callable[[L], tuple[str, ...]], place: L) -> tuple[str, ...]:
+        """The names in a place, also when that takes several tries: a failed look is no verdict."""
+        wait = RETRY_FIRST
+        while True:
+            try:
+                return await self.reads.call(names, place)
+            except UnreadableError as error:
+                logger.error("the store could not be listed: %s", error)
+            await self.clock.wait(wait)
+            wait = min(wait * 2, RETRY_MOST)
 
     async def drain(self, seconds: float) -> None:
         """Stop what runs in good order and park every job; what is not gone after `seconds` is killed."""
@@ -146,6 +159,9 @@ class Supervisor:
             self.start_soon(self._live, entry)
         except (DamagedError, NewerSchemaError) as error:
             await self._set_aside(entry, error)
+        except Exception as error:  # noqa: BLE001 - one folder that our reader fails over stops no other
+            logger.error("job %s cannot be read: %s", entry.id, _text(error))
+            self._aside(entry, f"cannot read {entry.id}: {_text(error)}")
         else:
             self._row(entry, recovered.snapshot)
             if self._has_work(recovered.snapshot) or entry.box:
@@ -162,11 +178,24 @@ class Supervisor:
         """True when it needs an actor at once: an attempt is open, or it has ended and is not archived."""
         return snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
 
-    def _unreadable(self, entry: JobEntry, error: Exception) -> None:
+    def _unreadable(self, entry: JobEntry, error: UnreadableError) -> None:
         entry.stage = Stage.UNREADABLE
-        entry.trouble = str(error)
         entry.since = entry.since or self.clock.now()
-        entry.box.refuse_requests(UnreadableError(str(error)))
+        self._suspend(entry, error)
+
+    def _suspend(self, entry: JobEntry, error: StoreError) -> None:
+        """The job's files cannot go on for now: people are told, reports wait, slots go to others."""
+        entry.trouble = str(error)
+        entry.box.again(error)
+        entry.box.refuse_requests(error)
+        self.workshop.give_back(entry)
+        self._idle.set()
+
+    def _aside(self, entry: JobEntry, why: str) -> None:
+        """Set the job aside where it lies, as it is on the disk; the next start tries again."""
+        entry.stage, entry.trouble, entry.since = Stage.ASIDE, why, self.clock.now()
+        self._close(entry, GoneError(f"{entry.id} is set aside: {why}"))
+        self._idle.set()
 
     async def _set_aside(self, entry: JobEntry, error: Exception) -> None:
         """Move the folder whole and untouched to the quarantine; all other jobs go on."""
@@ -175,21 +204,20 @@ class Supervisor:
         logger.error("job %s was set aside (%s): %s", entry.id, reason, error)
         try:
             await self.disk.call(quarantine.set_aside, self.layout, entry.id, reason, str(error), now)
-        except StoreError as trouble:
-            # Still in its place: shown as set aside, and moved at the next start.
-            entry.stage, entry.trouble, entry.since = Stage.UNREADABLE, f"{error}; and {trouble}", now
-            entry.box.refuse_requests(GoneError(f"{entry.id} is set aside: {error}"))
+        except (StoreError, OSError) as trouble:
+            self._aside(entry, f"{error}; and {trouble}")
             return
         self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
 
     def _forget(self, entry: JobEntry, error: ResumedError) -> None:
         entry.stage = Stage.ENDED
-        self.workshop.slots.unwant(entry.id, entry.digest)
         self.entries.pop(entry.id, None)
         self._close(entry, error)
+        self._idle.set()
 
     def _close(self, entry: JobEntry, error: ResumedError) -> None:
         """Nobody reads this box again: slots go back, tries that run are told to end, all are answered."""
+        self.workshop.slots.unwant(entry.id, entry.digest)
         self.workshop.abandon(entry)
         entry.box.close(error)
         entry.changed()
@@ -216,9 +244,23 @@ class Supervisor:
 
     def post(self, entry: JobEntry, message: Message) -> None:
         """Put a message in the job's box; a parked job gets an actor."""
+        if self._group is None or entry.stage in (Stage.ASIDE, Stage.ENDED):
+            self._turn_away(entry, message)
+            return
         entry.box.put(message)
         if entry.stage is Stage.PARKED:
             self._activate(entry)
+
+    def _turn_away(self, entry: JobEntry, message: Message) -> None:
+        """Nobody reads the box: a slot goes back, and a person gets the last word there is."""
+        if isinstance(message.event, Offered):
+            self.workshop.decline(entry, message.event.worker)
+        elif message.reply is not None:
+            over = entry.snapshot if entry.stage is Stage.ENDED else None
+            if over is None:
+                message.reply.fill(GoneError(f"cannot reach {entry.id}: {entry.trouble or 'it is over'}"))
+            else:
+                message.reply.fill(Answered(transition(over, message.event, self.clock.now()), over))
 
     def _activate(self, entry: JobEntry) -> None:
         entry.stage = Stage.ACTIVE
@@ -233,9 +275,7 @@ class Supervisor:
             except UnreadableError as error:
                 self._unreadable(entry, error)
             except CommitError as error:
-                entry.trouble = str(error)
-                entry.box.again(error)
-                entry.box.refuse_requests(error)
+                self._suspend(entry, error)
             except (DamagedError, NewerSchemaError) as error:
                 await self._set_aside(entry, error)
                 return
@@ -243,7 +283,7 @@ class Supervisor:
                 if _is_cancellation(error):
                     raise
                 self._died(entry, error)
-                if entry.stage is Stage.UNREADABLE:
+                if entry.stage is Stage.ASIDE:
                     return
                 continue
             else:
@@ -266,9 +306,7 @@ class Supervisor:
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
         actor = JobActor(self, entry, recovered, writer)
         try:
-            if entry.crashes >= MAX_DEATHS:
-                self._hold_dying(entry)
-            await actor.run()
+            await actor.run(self._dying(entry))
             actor.check_parkable()
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -276,9 +314,9 @@ class Supervisor:
             raise
         with anyio.CancelScope(shield=True):
             await actor.park()
-            if actor.snapshot.outcome is not None:
-                await self._archive(entry, actor.snapshot)
-                return True
+        if actor.snapshot.outcome is not None:
+            await self._archive(entry, actor.snapshot)
+            return True
         # Still ACTIVE while the row is made: a slot offered meanwhile must not start a second actor.
         self._row(entry, actor.snapshot)
         if entry.box:
@@ -289,46 +327,61 @@ class Supervisor:
     def _died(self, entry: JobEntry, error: BaseException) -> None:
         """Record an actor's death: reports in hand are decided again, requests in hand are answered."""
         entry.crashes += 1
-        try:
-            said = f"{type(error).__name__}: {error}"
-        except Exception:  # noqa: BLE001 - an error whose text cannot be made must not end us
-            said = f"{type(error).__name__} (its text cannot be printed)"
-        logger.error("the actor of %s died (%d in a row): %s", entry.id, entry.crashes, said[:2000])
-        entry.box.again(CommitError(f"the actor of {entry.id} died, so the outcome is unknown: ask again"))
-        entry.trouble = said[:2000]
+        said = _text(error)
+        logger.error("the actor of %s died (%d in a row): %s", entry.id, entry.crashes, said)
+        back = entry.box.again(
+            CommitError(f"the actor of {entry.id} died, so the outcome is unknown: ask again")
+        )
+        entry.blamed = back[0] if len(back) == 1 else None
+        entry.trouble = entry.death = said
         if entry.crashes > 2 * MAX_DEATHS:
-            # Not even a hold can be committed: it is left as it is on the disk, and shown as set aside.
-            entry.stage, entry.since = Stage.UNREADABLE, self.clock.now()
-            entry.box.refuse_requests(
-                GoneError(f"{entry.id} is set aside: its actor keeps dying: {said[:200]}")
-            )
-            self._idle.set()
+            # Not even a hold can be committed.
+            self._aside(entry, f"its actor keeps dying: {said}")
 
-    def _hold_dying(self, entry: JobEntry) -> None:
-        """The next actor holds the job before it reads anything else."""
-        reason = f"its actor died {entry.crashes} times in a row: {entry.trouble}"
-        message = Message(events.Trouble(code="actor_died", reason=reason))
-        # Messages are decided singly after a death, so the one it died over stands first.
-        entry.box.put_first(message, drop=entry.crashes == MAX_DEATHS)
+    def _dying(self, entry: JobEntry) -> Message | None:
+        """What the next actor does first: hold a job whose actors keep dying, whatever they died over."""
+        if entry.crashes < MAX_DEATHS:
+            return None
+        blamed, entry.blamed = entry.blamed, None
+        if blamed is not None and isinstance(blamed.event, events.Returned):
+            # Its try is over either way; an answer that cannot be decided is a failure of it.
+            over = blamed.event
+            blamed.event = events.Raised(
+                unit=over.unit,
+                epoch=over.epoch,
+                number=over.number,
+                error=f"its answer could not be decided: {entry.death}",
+            )
+        elif blamed is not None and not isinstance(blamed.event, events.Raised | events.Gone):
+            entry.box.drop(blamed)
+            if isinstance(blamed.event, Offered):
+                self.workshop.decline(entry, blamed.event.worker)
+        reason = f"its actor died {entry.crashes} times in a row: {entry.death}"
+        return Message(events.Trouble(code="actor_died", reason=reason))
 
     async def _archive(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """Move a job that has ended; a crash before this leaves it to the next start."""
+        """Move a job that has ended, in as many tries as it takes; a crash leaves it to the next start.
+
+        From here on its outcome is final: requests are answered by the law, without an actor.
+        """
+        entry.snapshot, entry.stage = snapshot, Stage.ENDED
         entry.row = views.row(snapshot, self.clock.now())
         logger.info("job %s ended: %s", entry.id, entry.row.status)
-        await self.disk.call(archive.move, self.layout, entry.id)
-        entry.snapshot = None
+        wait = RETRY_FIRST
+        while True:
+            for message in entry.box.take(1_000_000):
+                self._turn_away(entry, message)
+            entry.box.adopted()
+            try:
+                await self.disk.call(archive.move, self.layout, entry.id)
+                break
+            except StoreError as error:
+                logger.warning("job %s ended and could not be archived: %s", entry.id, error)
+                entry.trouble = str(error)
+            await self.clock.wait(wait)
+            wait = min(wait * 2, RETRY_MOST)
         self.ended += 1
-        self.entries.pop(entry.id, None)
-        entry.stage = Stage.ENDED
-        self._answer_late(entry, snapshot)
-        self._close(entry, GoneError(f"{entry.id} has ended"))
-
-    def _answer_late(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """Requests that came while the job was being archived get the law's own answer."""
-        for message in entry.box.take(1_000_000):
-            if message.reply is not None and message.event is not None:
-                message.reply.fill(_decided_late(snapshot, message, self.clock.now()))
-        entry.box.adopted()
+        self._forget(entry, GoneError(f"{entry.id} has ended"))
 
     def _row(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Without an actor the job is a row, an instant to look again, and a place in the queue for slots."""
@@ -390,8 +443,10 @@ def _is_cancellation(error: BaseException) -> bool:
     return error.subgroup(anyio.get_cancelled_exc_class()) is not None
 
 
-def _decided_late(snapshot: Snapshot, message: Message, now: Instant) -> Answered | GoneError:
-    """The law's answer to a request on a job that has ended."""
-    if isinstance(message.event, Offered):
-        return GoneError("the job has ended")
-    return Answered(transition(snapshot, message.event, now), snapshot)
+def _text(error: BaseException) -> str:
+    """What an error says, fit to be stored; making it never fails."""
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - an error whose text cannot be made must not end us
+        said = f"{type(error).__name__} (its text cannot be printed)"
+    return strict.plain(said[:2000])

@@ -14,7 +14,7 @@ from typing import Protocol
 from attrs import define
 
 from resumed.schemas import codec, events, frames
-from resumed.schemas.errors import ResumedError
+from resumed.schemas.errors import FaultyInputError, ResumedError
 from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
@@ -119,9 +119,11 @@ class Workshop:
             row = snapshot.position if unit == "" else snapshot.items[unit]
             if row.crashes < SUSPECT_CRASHES:
                 return unit
+            key = (entry.id, unit, row.tries + 1)
             if self._suspect is None:
-                self._suspect = _Suspect((entry.id, unit, row.tries + 1), now)
+                self._suspect = _Suspect(key, now)
                 self.desk.start_soon(self._absolve, self._suspect)
+            if self._suspect.key == key:  # also when its start has to be committed again
                 return unit
             gated = True
         if gated:
@@ -137,7 +139,7 @@ class Workshop:
             return
         self._suspect = None
         gated, self._gated = self._gated, set()
-        for job in gated:
+        for job in sorted(gated):
             entry = self.desk.entry(job)
             if entry is not None:
                 self.desk.post(entry, Message(events.Tick()))
@@ -150,20 +152,31 @@ class Workshop:
         """The slot goes back."""
         self.slots.decline(worker, entry.id, self._seconds())
 
+    def give_back(self, entry: JobEntry) -> None:
+        """The job cannot use a slot for now: those offered to it go to others."""
+        for worker in entry.box.offers():
+            self.decline(entry, worker)
+
     def run(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Hand an open try to its worker; one whose worker is gone never began."""
         row = snapshot.tries[unit]
-        entry.running[unit, row.number] = row.worker
         self.slots.occupy(row.worker, (entry.id, unit, row.number))
-        if not self._begin(entry, snapshot, row):
-            gone = events.Gone(
-                unit=unit,
-                epoch=row.epoch,
-                number=row.number,
-                died=False,
-                reason="its worker had ended before",
-            )
-            self.desk.post(entry, Message(gone))
+        event: events.Report | None = None
+        try:
+            if not self._begin(entry, snapshot, row):
+                event = events.Gone(
+                    unit=unit,
+                    epoch=row.epoch,
+                    number=row.number,
+                    died=False,
+                    reason="its worker had ended before",
+                )
+        except FaultyInputError as error:
+            event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=str(error))
+        if event is not None:
+            self.desk.post(entry, Message(event))
+        # Only now: an actor that died above leaves the try to be handed over by the next one.
+        entry.running[unit, row.number] = row.worker
 
     def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
         """Make the try's folder where programs need one, and send; False when the worker is gone."""
@@ -245,14 +258,17 @@ class Workshop:
 
     def abandon(self, entry: JobEntry) -> None:
         """The job is out of our hands: its slots go back, and what still runs of it is told to end."""
-        for message in entry.box.left():
-            if isinstance(message.event, Offered):
-                self.decline(entry, message.event.worker)
-        for (unit, number), worker in list(entry.running.items()):
-            epoch = entry.epoch
-            frame = frames.Stop(job=entry.id, epoch=epoch, item=unit, number=number, grace=0.0)
+        self.give_back(entry)
+        for (unit, number), worker in entry.running.items():
+            frame = frames.Stop(job=entry.id, epoch=entry.epoch, item=unit, number=number, grace=0.0)
             self.slots.send(worker, frame)
+            self.desk.start_soon(self._insist_on, worker, (entry.id, unit, number))
         entry.running.clear()
+
+    async def _insist_on(self, worker: str, key: Key) -> None:
+        await self.desk.clock.wait(STOP_MARGIN)
+        if self.slots.holds(worker, key):
+            self.slots.kill(worker)
 
     async def _clean(self, folder: Path) -> None:
         await self.desk.disk.call(scratch.remove, folder)
@@ -268,7 +284,8 @@ class Workshop:
             self.slots.troubled(worker.name, frame.code, frame.reason)
             return
         entry = self.desk.entry(frame.job)
-        if entry is None:
+        if entry is None or (frame.item, frame.number) not in entry.running:
+            # Of a job that was abandoned: its place is free now.
             self.slots.release(worker.name, (frame.job, frame.item, frame.number), self._seconds())
         if entry is None or not self._is_its_own(entry, worker, frame):
             logger.warning(
