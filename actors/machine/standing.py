@@ -20,7 +20,7 @@ MEANS: dict[Status, str] = {
     Status.FAILED: "A job step said that it cannot succeed. Final.",
     Status.CANCELED: "A person ended it, and everything that ran is gone. Final.",
     Status.EXPIRED: "Its deadline ended it, and everything that ran is gone. Final.",
-    Status.QUARANTINED: "Its files do not hold, or not for this release: set aside as they are, with a reason.",
+    Status.QUARANTINED: "Its files do not hold, or not for this release: set aside as they are.",
 }
 """One honest sentence for every status."""
 
