@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from typing import Any
 
@@ -110,7 +111,7 @@ def _run(screen: Screen, asked: argparse.Namespace) -> int:
     except UnreachableError as error:
         return _unreachable(screen, error)
     except CallError as error:
-        return _refused(screen, error)
+        return _refused(screen, error, asked)
     except verbs.UsageError as error:
         print(f"resumectl: {clean(error)}", file=sys.stderr)
         return control.EXIT_USAGE
@@ -129,17 +130,28 @@ def _unreachable(screen: Screen, error: UnreachableError) -> int:
     return control.EXIT_UNREACHABLE
 
 
-def _refused(screen: Screen, error: CallError) -> int:
+def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int:
     if screen.as_json:
         screen.show_json({"error": error.name, "parameters": error.parameters})
     print(f"resumectl: {clean(error, 2000)}", file=sys.stderr)
     for problem in error.parameters.get("problems", ()):
         print(f"  {clean(problem, 500)}", file=sys.stderr)
-    if commands := error.parameters.get("commands"):
+    if commands := error.parameters.get("commands") or _possible(error.name, asked):
         print("you may", file=sys.stderr)
         for command in commands:
             print(f"  {clean(command)}", file=sys.stderr)
     return EXITS.get(error.name, control.EXIT_REFUSED)
+
+
+def _possible(error: str, asked: argparse.Namespace) -> list[str]:
+    """What may be typed after an error that does not say so itself."""
+    if error == control.ERROR_NOT_PERMITTED:
+        return []
+    if asked.verb == "submit":
+        return ["resumectl workflows"]
+    job = getattr(asked, "job", None)
+    lost = error == control.ERROR_NO_SUCH and not getattr(asked, "item", None)
+    return [f"resumectl show {shlex.quote(job)}"] if job and not lost else ["resumectl list -a"]
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ MOST_OF_OTHERS = 64
 """Connections of one user with a role, of one without, of all without: 2 × 128 + 64 descriptors at most."""
 MANY = 32
 OVERLOAD_PAUSE = 0.1
+EVICTION_PAUSE = 0.001
+"""Seconds: with 128 places, each connection has at least an eighth of a second to say something."""
 LOOK_EVERY = 5.0
 
 log = logging.getLogger(__name__)
@@ -67,7 +69,8 @@ class Doorman:
                     await self._wait_out(error)
                 else:
                     self._overloaded = False
-                    self._admit(stream, tasks)
+                    # Who connects without end must not keep the others from being heard.
+                    await anyio.sleep(EVICTION_PAUSE if self._admit(stream, tasks) else 0)
 
     async def _wait_out(self, error: OSError) -> None:
         if not self._overloaded:
@@ -87,17 +90,21 @@ class Doorman:
             except (BusyError, StoreError, OSError) as error:
                 log.error("The socket could not be bound anew: %s.", error)
 
-    def _admit(self, stream: Stream, tasks: TaskGroup) -> None:
+    def _admit(self, stream: Stream, tasks: TaskGroup) -> bool:
+        """Takes a connection in, or shows it out; true when one of ours had to give way for it."""
         try:
             connection = Connection(stream=stream, peer=stream.peer())
         except OSError:
             stream.close()
-            return
+            return False
+        count = len(self._held)
         if not self._make_room(connection.peer):
             stream.close()
-            return
+            return False
+        pressed = len(self._held) < count and connection.peer.uid in self._ours
         self._held.append(connection)
         tasks.start_soon(self._hold, connection)
+        return pressed
 
     def _make_room(self, peer: Peer) -> bool:
         """Whether there is a place for the peer, after its own oldest idle connection gave way."""

@@ -14,39 +14,43 @@ class _TwiceError(ValueError):
     """A key is written twice: the daemon must see it."""
 
 
-def with_absolute_paths(raw: bytes, folder: str, workflows: dict[str, Any]) -> bytes:
-    """The bytes, or the same job as JSON when some path in it was relative to `folder`.
+def with_absolute_paths(raw: bytes, name: str, folder: str, flows: dict[str, Any]) -> tuple[bytes, str]:
+    """The bytes, or the same job as JSON when a path in it was relative to `folder`; and the name to go by.
 
     Paths are item sources, patterns and lists of items, and inputs that the workflow declares as paths.
     """
-    job = _read(raw)
+    job, is_toml = _read(raw)
     if not isinstance(job, dict):
-        return raw
+        return raw, name
     before = json.dumps(job)
     if "items" in job:
         job["items"] = _items(job["items"], folder)
     if isinstance(job.get("inputs"), dict):
-        for name in _path_inputs(job.get("workflow"), workflows) & job["inputs"].keys():
-            job["inputs"][name] = _absolute(job["inputs"][name], folder)
+        for each in _path_inputs(job.get("workflow"), flows) & job["inputs"].keys():
+            job["inputs"][each] = _absolute(job["inputs"][each], folder)
     after = json.dumps(job)
-    return raw if before == after else after.encode()
+    if before != after:
+        return after.encode(), name.removesuffix(".toml")
+    # The daemon tells the two spellings apart by the name.
+    return raw, f"{name}.toml" if is_toml and not name.endswith(".toml") else name
 
 
-def _read(raw: bytes) -> Any:
+def _read(raw: bytes) -> tuple[Any, bool]:
+    """The job as a plain value, None when it cannot be read, and whether it was TOML."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        return None
+        return None, False
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once), False
     except (ValueError, RecursionError):
         pass
     try:
         job = tomllib.loads(text)
         json.dumps(job)
     except (ValueError, TypeError, RecursionError):  # TypeError: dates, which JSON has no word for
-        return None
-    return job
+        return None, False
+    return job, True
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -128,7 +128,8 @@ def submit(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     folder = os.getcwd() if asked.file == "-" else os.path.dirname(os.path.abspath(asked.file))
     known = {row["name"]: row for row in client.call("Workflows")["workflows"]}
     try:
-        text = jobtext.with_absolute_paths(raw, folder, known).decode()
+        raw, name = jobtext.with_absolute_paths(raw, name, folder, known)
+        text = raw.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot submit {name}: not UTF-8 at byte {error.start}") from None
     answer = client.call("Submit", file=text, name=name)

@@ -113,6 +113,7 @@ def test_refusal_has_its_code(case: str, daemon: Daemon) -> None:
 
     assert (code, "") == (ran.returncode, ran.stdout)
     assert ran.stderr
+    assert code == 2 or "you may" in ran.stderr
 
 
 def test_json_tells_refusals_too(daemon: Daemon) -> None:
@@ -184,6 +185,74 @@ def test_dropped_file_becomes_a_job(daemon: Daemon) -> None:
 
     assert 0 == ended.returncode
     assert [] == os.listdir(daemon.state / "incoming") + os.listdir(daemon.state / "claimed")
+
+
+def test_damaged_job_is_set_aside_and_shown(daemon: Daemon) -> None:
+    """A job whose bytes do not hold is moved aside with its reason, shown, and stops no other."""
+    for name in ("good", "bad"):
+        daemon.ask("submit", str(daemon.file(name, "slow", {"a": ""})))
+    daemon.end(signal.SIGKILL)
+    (folder,) = (daemon.state / "jobs").glob("*/bad")
+    for log in folder.glob("*.log"):
+        raw = log.read_bytes()
+        log.write_bytes(raw[:80] + b"XX" + raw[82:])
+    daemon.start()
+    row = eventually(lambda: json.loads(daemon.ask("quarantine", "list", "--json").stdout)["jobs"][0])
+    shown = daemon.ask("quarantine", "list")
+    fsck = [sys.executable, "-m", "resumed.daemon.main", "fsck", str(daemon.state)]
+    codes = [
+        subprocess.run(fsck, capture_output=True, timeout=60).returncode,
+        daemon.ask("cancel", "good").returncode,
+        daemon.ask("show", "bad").returncode,
+    ]
+
+    assert ("bad", "damaged") == (row["id"], row["reason"])
+    assert "bad" in shown.stdout
+    assert [0, 4] == codes[1:]
+
+
+def test_interrupted_watch_leaves_the_job_alone(daemon: Daemon) -> None:
+    """Ctrl-C ends the watching with 130 and says that the job goes on; and it does."""
+    daemon.ask("submit", str(daemon.file("watched", "slow", {"a": ""})))
+    command = [sys.executable, "-m", "resumed.daemon.cli", f"--socket={daemon.socket}", "watch", "watched"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        first = watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, said = watching.communicate(timeout=30)
+    status = daemon.row("watched")["status"]
+    daemon.ask("cancel", "watched")
+
+    assert "watched" in first
+    assert (130, "interrupted: the job watched goes on\n") == (watching.returncode, said)
+    assert status in ("ready", "running")
+
+
+def test_logs_are_followed(daemon: Daemon) -> None:
+    """`logs -f` prints what comes while the program runs, and ends with it."""
+    daemon.ask("submit", str(daemon.file("talks", "say", {"a": "one", "b": "two"})))
+    ran = daemon.ask("logs", "talks", "-f")
+
+    assert 0 == ran.returncode
+    assert 2 == ran.stdout.count("heard")
+    assert ["== a", "== b"] == sorted(line for line in ran.stdout.splitlines() if line.startswith("=="))
+
+
+def test_relative_paths_are_made_absolute(daemon: Daemon) -> None:
+    """A job file beside its sources is handed in from anywhere, by name or through a pipe."""
+    folder = daemon.root / "beside"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    (folder / "job.toml").write_text('workflow = "say"\nid = "beside"\nitems = ["a.txt"]\n')
+    by_name = daemon.ask("submit", str(folder / "job.toml"), "--wait")
+    job = json.dumps({"workflow": "say", "id": "piped", "items": [{"id": "x", "source": "a.txt"}]})
+    by_pipe = daemon.ask("submit", "-", "--wait", cwd=folder, input=job)
+
+    assert [0, 0] == [by_name.returncode, by_pipe.returncode], (by_name, by_pipe)
+    assert ["one", "one"] == [
+        daemon.ask("output", "beside", "a.txt").stdout,
+        daemon.ask("output", "piped", "x").stdout,
+    ]
 
 
 def test_second_daemon_is_refused(daemon: Daemon) -> None:

@@ -1,8 +1,11 @@
 """Many hands at once on a real daemon: what each is told is what happens, and what happens happens once."""
 
 import json
+import os
 import signal
+import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,3 +206,107 @@ def test_every_client_is_served_beside_a_watcher_crowd(daemon: Daemon) -> None:
 
     assert ["completed"] * 100 == ends
     assert 20 == len(statuses)
+
+
+def test_s15_flood_does_not_reach_others(daemon: Daemon, faults_scale: float) -> None:
+    """Silent, hasty and boundless peers cost a caller no answer and little time, and us no memory (S15)."""
+    process = daemon.process
+    assert process is not None
+    before = resident(process.pid), descriptors(process.pid)
+    over = threading.Event()
+    slowest: list[float] = []
+
+    def ask() -> None:
+        while not over.is_set():
+            began = time.monotonic()
+            call(daemon, "Status")
+            slowest.append(time.monotonic() - began)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    held = [knock(daemon) for _ in range(round(2000 * faults_scale))]
+    for _ in range(round(20_000 * faults_scale)):
+        knock(daemon).close()
+    for _ in range(round(1000 * faults_scale)):
+        peer = knock(daemon)
+        try:
+            peer.sendall(b"x" * (control.MAX_MESSAGE + 1))
+        except OSError:
+            pass
+        peer.close()
+    over.set()
+    asking.join(60)
+    for peer in held:
+        peer.close()
+
+    def calm() -> None:
+        assert descriptors(process.pid) <= before[1] + 2
+
+    eventually(calm)
+    assert len(slowest) > 10
+    assert sorted(slowest)[int(len(slowest) * 0.99)] < 1.0
+    assert resident(process.pid) - before[0] < 48 * 1024
+
+
+def knock(daemon: Daemon) -> socket.socket:
+    """A connection that says nothing; a full backlog is waited out."""
+    while True:
+        peer = socket.socket(socket.AF_UNIX)
+        try:
+            peer.connect(str(daemon.socket))
+        except BlockingIOError:
+            peer.close()
+            threading.Event().wait(0.0005)  # spinning here would starve our own caller
+            continue
+        return peer
+
+
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident(pid: int) -> int:
+    """Resident memory in KiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
+
+
+@pytest.mark.root
+def test_s14_other_users_reach_nothing(daemon: Daemon) -> None:
+    """Another user cannot connect; and if somebody opened the socket to it, it may not do anything (S14)."""
+    os.chmod(daemon.root, 0o755)
+    for parent in daemon.root.parents:
+        if parent.name.startswith("pytest-"):
+            os.chmod(parent, 0o755)
+    first = as_nobody(daemon)
+    os.chmod(daemon.socket, 0o666)
+    second = as_nobody(daemon)
+    os.chmod(daemon.socket, 0o600)
+
+    assert "refused" == first
+    assert control.ERROR_NOT_PERMITTED == second
+
+
+def as_nobody(daemon: Daemon) -> str:
+    """What the user nobody hears when it asks for the status."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = "crashed"
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(str(daemon.socket))
+                peer.sendall(json.dumps({"method": f"{control.INTERFACE}.Status"}).encode() + b"\0")
+                said = json.loads(peer.recv(65536)[:-1]).get("error", "answered")
+        except PermissionError:
+            said = "refused"
+        finally:
+            os.write(writing, said.encode())
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as heard:
+        return heard.read()
