@@ -25,8 +25,8 @@ pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 # Appends its attempt to a file all the time, in a session of its own; says so once through a FIFO.
 WITNESS = (
     'trap "" TERM HUP INT; '
-    'setsid sh -c \'while echo "$RESUMED_ATTEMPT" >> "$1"; do :; done\' sh "$1" & '
-    'echo up > "$2"; wait'
+    'setsid sh -c \'echo "$RESUMED_ATTEMPT" >> "$1"; echo up > "$2"; '
+    'while echo "$RESUMED_ATTEMPT" >> "$1"; do :; done\' sh "$1" "$2" & wait'
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from resumed.schemas import decisions, durations
-from resumed.schemas.decisions import NewItem
+from resumed.schemas.decisions import NewItem as NewItem  # authors import it from here
 from resumed.schemas.errors import AuthorError
 
 from . import faulttext, offers

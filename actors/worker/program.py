@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import anyio
 import anyio.lowlevel
@@ -180,6 +181,11 @@ def _reap(process: "subprocess.Popen[bytes]") -> None:
     if status is None:
         # Set by hand: subprocess must never wait for a number that may belong to another process by now.
         process.returncode = os.waitstatus_to_exitcode(found) if found is not None else -signal.SIGKILL
+
+
+def stamped(text: str) -> str:
+    """A header line for the log, with the wall clock's time of now."""
+    return f"{text[:300]} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def spell(status: int) -> str:

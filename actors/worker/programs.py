@@ -6,7 +6,6 @@ Job step `start` lists and pins the items, each `[[step]]` is an item step, job 
 import base64
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +165,8 @@ class Steps:
         earlier = _parsed(run.row.data, "cannot read an item's data").get("outputs", {})
         values = self._values(run, earlier)
         call = self._call(run, step, values)
-        header = f"{run.item} {step.name} try {run.number} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        with RunLog(run.log, faulttext.clean(header, 300)) as log:
+        header = program.stamped(f"{run.item} {step.name} try {run.number}")
+        with RunLog(run.log, header) as log:
             try:
                 ended = await program.run(call, log, trial)
             except OSError as error:
