@@ -109,6 +109,7 @@ class Disk(Seam):
     def revive(self) -> None:
         """A new process after a kill: what the dead one had written and not synced stays unsure."""
         self.dead, self.fault = False, None
+        self._next.clear()  # a fault that the dead one's story had still before it
 
     def tell(self, what: Any) -> None:
         """Note that something was promised to somebody now."""
