@@ -294,7 +294,8 @@ class Workshop:
                 frame.job,
             )
             return
-        self.desk.post(entry, Message(self._event(worker, frame)))
+        late = (frame.item, frame.number) not in entry.running
+        self.desk.post(entry, Message(self._event(worker, frame, late)))
 
     @staticmethod
     def _is_its_own(
@@ -305,7 +306,7 @@ class Workshop:
         return owner == worker.name or (owner is None and isinstance(frame, frames.Returned))
 
     def _event(
-        self, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped
+        self, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped, late: bool
     ) -> events.Report:
         if isinstance(frame, frames.Returned):
             return events.Returned(
@@ -313,7 +314,8 @@ class Workshop:
                 epoch=frame.epoch,
                 number=frame.number,
                 answer=frame.answer,
-                slot=self.slots.may_go_on(worker.name),
+                slot=not late and self.slots.may_go_on(worker.name),
+                late=late,
             )
         if isinstance(frame, frames.Raised):
             return events.Raised(unit=frame.item, epoch=frame.epoch, number=frame.number, error=frame.error)

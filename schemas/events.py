@@ -76,6 +76,8 @@ class Returned:
     output: Artifact | None = None
     slot: bool = True
     """Whether the try's slot may take the job's next try at once."""
+    late: bool = False
+    """It came from a worker that did not have the try in hand: evidence, whatever is open when it is read."""
 
 
 @frozen(kw_only=True)

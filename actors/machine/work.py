@@ -51,7 +51,7 @@ def _open_try(draft: Draft, unit: str, epoch: int, number: int) -> Try | None:
 def returned(draft: Draft, event: events.Returned) -> Choice:
     """A handler answered. An answer for anything but the open try changes nothing."""
     row = _open_try(draft, event.unit, event.epoch, event.number)
-    if row is None:
+    if row is None or event.late:
         return Unchanged(reason="stale: no such try is open")
     unit = draft.unit(event.unit)
     assert unit is not None
