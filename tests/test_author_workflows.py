@@ -153,6 +153,28 @@ async def test_state_commits_as_changed_fields() -> None:
     assert {"rounds": "2"} == second.state
 
 
+def test_change_in_place_is_seen_or_refused() -> None:
+    """A state that its author changed in place never passes for unchanged."""
+
+    @frozen
+    class Counts:
+        by_name: dict[str, int] = attrs.field(factory=dict)
+        total: int = 0
+
+    @attrs.define
+    class Loose:
+        total: int = 0
+
+    states = States(Counts)
+    texts = {"by_name": '{"a":1}', "total": "1"}
+    state = states.read(texts)
+    state.by_name["b"] = 2
+
+    assert {"by_name": '{"a":1,"b":2}'} == states.changed(texts, state, state)
+    with pytest.raises(AuthorError, match="cannot use Loose as a state: Loose: Loose is not frozen"):
+        States(Loose)
+
+
 @pytest.mark.anyio
 async def test_unchanged_state_writes_nothing() -> None:
     """A handler that returns no state, or the one it was given, changes nothing."""

@@ -8,8 +8,10 @@ import importlib
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
+import anyio.to_thread
 from attrs import frozen
 
 from resumed.schemas import codec
@@ -213,6 +215,11 @@ class Steps:
             if run.row is None:
                 raise AuthorError(f"cannot run step {run.step}: no item was given")
             given = await handler(job, views.Item(run.row))
+            if isinstance(given, answers.Accept) and isinstance(given.output, Path):
+                # A file may be large: other tries of this worker go on while it is read.
+                return await anyio.to_thread.run_sync(
+                    self._answer, run, job, given, answers.ITEM_FORMS, {}, abandon_on_cancel=True
+                )
             return self._answer(run, job, given, answers.ITEM_FORMS, {})
         state = self._states.read(run.state) if self._states else None
         given = await handler(job, state)
@@ -220,7 +227,7 @@ class Steps:
         return self._answer(run, job, given, answers.JOB_FORMS, changed)
 
     def _changed(self, run: Run, before: Any, after: Any) -> dict[str, str]:
-        if after is None or after is before:
+        if after is None:
             return {}
         if self._states is None:
             raise AuthorError(f"cannot keep a state: {self.contract.workflow} declares none")

@@ -42,12 +42,13 @@ class Worker:
     """One workflow on one socket, and its open tries."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._wire = Wire(connection, self._obey, self._end)
+        self._wire = Wire(connection, self._line, self._end)
         self._steps: Steps | None = None
         self._alone = True
         self._open: dict[Key, Trial] = {}
         self._answered: OrderedDict[Key, None] = OrderedDict()
         self._closing = False
+        self._fault: FaultyInputError | None = None
         self._over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -56,6 +57,8 @@ class Worker:
         await self._over.wait()
         await self._wire.sent()
         self._wire.close()
+        if self._fault is not None:
+            raise self._fault
 
     def _end(self) -> None:
         """The daemon closed its end: nobody will hear an answer, and the keeper ends what is left."""
@@ -63,6 +66,14 @@ class Worker:
         self._over.set()
         for trial in self._open.values():
             trial.stop(0.0)
+
+    def _line(self, line: bytes) -> None:
+        try:
+            self._obey(line)
+        except FaultyInputError as error:
+            # The loop would only log it: a daemon that cannot be understood is not worked for.
+            self._fault = error
+            self._end()
 
     def _obey(self, line: bytes) -> None:
         frame = frames.read_to_worker(line)

@@ -36,7 +36,28 @@ def _problem(kind: Any, path: str) -> str:
     )
 
 
+def _is_frozen(kind: type) -> bool:
+    fields = attrs.fields(kind)
+    if not fields:
+        return True
+    try:
+        setattr(object.__new__(kind), fields[0].name, None)
+    except attrs.exceptions.FrozenInstanceError:
+        return True
+    return False
+
+
+def _holds_maps(kind: Any) -> bool:
+    """Whether a value of this type can be changed in place."""
+    if attrs.has(kind):
+        return any(_holds_maps(each.type) for each in attrs.fields(kind))
+    return get_origin(kind) is dict or any(_holds_maps(arm) for arm in get_args(kind))
+
+
 def _class_problem(kind: type, path: str) -> str:
+    # A change made in place could not be told from no change.
+    if not _is_frozen(kind):
+        return f"{path}: {kind.__name__} is not frozen"
     attrs.resolve_types(kind)
     for each in attrs.fields(kind):
         if problem := _problem(each.type, f"{path}.{each.name}"):
@@ -54,6 +75,7 @@ class States:
             raise AuthorError(f"cannot use {kind.__name__} as a state: {problem}")
         self._kind = kind
         self._types = {each.name: each.type for each in attrs.fields(kind)}
+        self._maps = {name for name, type_ in self._types.items() if _holds_maps(type_)}
         self._aliases = {each.name: each.alias or each.name for each in attrs.fields(kind)}
 
     def read(self, texts: Mapping[str, str]) -> Any:
@@ -79,7 +101,7 @@ class States:
         found = {}
         for name in self._types:
             value = getattr(after, name)
-            if name in texts and value is getattr(before, name):
+            if name in texts and value is getattr(before, name) and name not in self._maps:
                 continue
             text = self._spell(name, value)
             if texts.get(name) != text:
