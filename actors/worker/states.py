@@ -76,6 +76,7 @@ class States:
         self._kind = kind
         self._types = {each.name: each.type for each in attrs.fields(kind)}
         self._maps = {name for name, type_ in self._types.items() if _holds_maps(type_)}
+        self._whats = {name: f"cannot read the state's {name}" for name in self._types}
         self._aliases = {each.name: each.alias or each.name for each in attrs.fields(kind)}
 
     def read(self, texts: Mapping[str, str]) -> Any:
@@ -84,14 +85,18 @@ class States:
         for name, text in texts.items():
             if name not in self._types:
                 raise AuthorError(f"cannot read the state: {self._kind.__name__} has no field {name!r}")
-            what = f"cannot read the state's {name}"
-            values[self._aliases[name]] = codec.from_plain(
-                strict.parse_own(text.encode(), what), self._types[name], what
-            )
+            values[self._aliases[name]] = self._field(name, text)
         try:
             return self._kind(**values)
         except TypeError as error:
             raise AuthorError(f"cannot read the state: {error}; give new fields a default") from None
+
+    def _field(self, name: str, text: str) -> Any:
+        what, kind = self._whats[name], self._types[name]
+        value = strict.parse_own(text.encode(), what)
+        if type(value) is kind and kind in (str, bool):
+            return value  # what the converter would give back, without its detour
+        return codec.from_plain(value, kind, what)
 
     def changed(self, texts: Mapping[str, str], before: Any, after: Any) -> dict[str, str]:
         """The JSON texts of the fields in which `after` differs, and of those that were never written."""
