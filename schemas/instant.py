@@ -35,7 +35,7 @@ def _spell_second(second: int) -> str:
 
 def read(text: str) -> int:
     """The microseconds of a UTC text that `spell` wrote; ValueError for any other spelling."""
-    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
     delta = moment - _EPOCH
     wall = (delta.days * 86_400 + delta.seconds) * MICRO + delta.microseconds
     if spell(wall) != text:
