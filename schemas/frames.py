@@ -138,7 +138,11 @@ _WORDS = {kind: word for table in (_TO_WORKER, _FROM_WORKER) for word, kind in t
 
 def write(frame: ToWorker | FromWorker) -> bytes:
     """The bytes of a frame, newline included; FaultyInputError when it is too large to send."""
-    raw = orjson.dumps({"frame": _WORDS[type(frame)], **codec.to_plain(frame)}) + b"\n"
+    plain = {"frame": _WORDS[type(frame)], **codec.to_plain(frame)}
+    if isinstance(frame, Open | Ready):
+        # Always written, though it is a default: the other side may be of another release.
+        plain["protocol"] = frame.protocol
+    raw = orjson.dumps(plain) + b"\n"
     if len(raw) > MAX_FRAME:
         raise FaultyInputError("cannot send a frame", (f"{len(raw)} bytes, the most is {MAX_FRAME}",))
     return raw

@@ -37,8 +37,8 @@ def spell_line(line: Line) -> tuple[bytes, str]:
 
 
 def spell_seal(seal: Seal) -> bytes:
-    """The bytes of a log's first line."""
-    return spell(codec.encode(seal))[0]
+    """The bytes of a log's first line, at the level this release writes."""
+    return spell(codec.encode(evolve(seal, state_schema=STATE_SCHEMA)))[0]
 
 
 def verified(raw: bytes) -> bytes | None:
@@ -71,19 +71,20 @@ def read_line(payload: bytes, level: int, what: str) -> Line:
 
 
 def read_seal(payload: bytes, what: str) -> Seal:
-    """The seal in a verified payload; NewerSchemaError for a later level, DamagedError for anything else."""
+    """The seal in a verified payload, at the level its log was written in.
+
+    NewerSchemaError for a later level, DamagedError for anything else.
+    """
     try:
         value = strict.parse_own(payload, what)
+        named = {"state_schema": 1, **value} if isinstance(value, dict) else value
+        level = migrations.level_of(named, "state_schema", what)
+        found = codec.from_plain(migrations.migrate("seal", value, level, what), Seal, what)
     except FaultyInputError as error:
+        if type(error) is not FaultyInputError:
+            raise
         raise DamagedError(str(error)) from None
-    level = (
-        migrations.level_of({"state_schema": STATE_SCHEMA, **value}, "state_schema", what)
-        if isinstance(value, dict)
-        else 0
-    )
-    migrations.migrate("seal", value, level, what)
-    seal: Seal = _record(payload, Seal, what)
-    return seal
+    return evolve(found, state_schema=level)
 
 
 def spell_checkpoint(checkpoint: Checkpoint) -> bytes:

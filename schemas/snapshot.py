@@ -133,7 +133,8 @@ class Seal:
     why: str
     job: str
     """sha256 of job.json."""
-    state_schema: int = STATE_SCHEMA
+    state_schema: int = 1
+    """The level of the log's lines; `spell_seal` sets it. Seals of level 1 do not write theirs."""
     through: int = 0
     """The last line that was copied in before the log got its name; up to it nothing can be torn."""
     torn: tuple[Torn, ...] = ()
