@@ -57,6 +57,7 @@ class ThreadDisk:
             threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
             for number in range(threads)
         ]
+        self._rung = False
         self._open = True
         self._closing = False
         for thread in self._threads:
@@ -68,8 +69,12 @@ class ThreadDisk:
                 call.result = call.function(*call.args)
             except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
                 call.error = error
+            # The order that must hold: the call is there, then the mark is looked at. One ring serves all that
+            # ended before it is heard.
             self._finished.append(call)
-            os.eventfd_write(self._bell, 1)
+            if not self._rung:
+                self._rung = True
+                os.eventfd_write(self._bell, 1)
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """The function's result or its error, once a thread has run it."""
@@ -107,9 +112,12 @@ class ThreadDisk:
         os.eventfd_write(self._bell, 1)
 
     def _ring(self) -> None:
+        # Emptied first: were the mark cleared before, a bell rung in between would be emptied with it, the mark
+        # would stand without a bell, and no call would ever be heard again.
         try:
             os.eventfd_read(self._bell)
         except BlockingIOError:
             pass
+        self._rung = False
         while self._finished:
             self._finished.popleft().done.set()
