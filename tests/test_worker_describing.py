@@ -2,51 +2,62 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 from worker_kit import python_contract
 
-from resumed.actors import containment, describing
+from resumed.actors import containment, describe
+from resumed.actors.clock import SystemClock
 from resumed.actors.containment import Containment
+from resumed.actors.describe import Describer
 from resumed.schemas.errors import AuthorError
+from resumed.schemas.workflow import Contract
 
 pytestmark = pytest.mark.anyio
 
 
+async def asked(contract: Contract, folder: Path) -> Contract | str:
+    """What a worker says of a contract without steps, or why it says nothing."""
+    workers = folder / "workers"
+    workers.mkdir()
+    describer = Describer(workers, Containment(), SystemClock(), lambda: "d1")
+    async with anyio.create_task_group() as group:
+        describer.group = group
+        try:
+            return await describer.whole(contract)
+        except AuthorError as error:
+            return str(error)
+
+
 async def test_contract_is_asked_of_a_worker(tmp_path: Path) -> None:
     """The daemon learns what a class declares without importing it, and nothing of the asking stays."""
-    workers = tmp_path / "workers"
-    workers.mkdir()
-    asked = python_contract("author_flow:Flow", "author", 3)
-    found = await describing.describe(asked, name="d1", workers=workers, contained=Containment())
+    contract = python_contract("author_flow:Flow", "author", 3)
+    found = await asked(contract, tmp_path)
 
-    assert ("begin", 16, asked.definition) == (found.start, found.slots, found.definition)
-    assert [] == list(workers.iterdir())
+    assert isinstance(found, Contract)
+    assert ("begin", 16, contract.definition) == (found.start, found.slots, found.definition)
+    assert [] == list((tmp_path / "workers").iterdir())
 
 
-@pytest.mark.parametrize("entry", ["slow_flow:Flow", "loud_flow:Flow", "gone_flow:Flow"])
+MODULES = {
+    "hangs": ("import threading\nthreading.Event().wait()\n", "it took longer than 1.5 s to import"),
+    "breaks the wire": ("import os\nos.write(3, b'hello\\n')\nos._exit(0)\n", "cannot read a worker's frame"),
+    "exits": ("import os\nos._exit(3)\n", "its worker ended: it ended with status 3"),
+    "raises SystemExit": ("raise SystemExit('no licence')\n", "SystemExit: no licence"),
+}
+
+
+@pytest.mark.parametrize("case", MODULES)
 async def test_module_that_will_not_load_is_the_authors_error(
-    entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A module that hangs, exits or breaks the wire at its import gives a reason, and ends."""
-    (tmp_path / "slow_flow.py").write_text("import threading\nthreading.Event().wait()\n")
-    (tmp_path / "loud_flow.py").write_text("import os\nos.write(3, b'hello\\n')\nos._exit(0)\n")
-    (tmp_path / "gone_flow.py").write_text(
-        "import os, sys\nsys.stderr.write('no licence')\nsys.stderr.flush()\nos._exit(3)\n"
-    )
-    workers = tmp_path / "workers"
-    workers.mkdir()
+    source, expected = MODULES[case]
+    (tmp_path / "bad_flow.py").write_text(source)
     monkeypatch.setattr("worker_kit.HERE", tmp_path)
-    expected = {
-        "slow_flow:Flow": "its worker said nothing within 1.5 s",
-        "loud_flow:Flow": "cannot read a worker's frame",
-        "gone_flow:Flow": "no licence",
-    }
-    with pytest.raises(AuthorError, match=expected[entry]):
-        await describing.describe(
-            python_contract(entry, "author", 3),
-            name="d1",
-            workers=workers,
-            contained=Containment(),
-            limit=1.5,
-        )
+    if case == "hangs":
+        monkeypatch.setattr(describe, "PATIENCE", 1.5)
+    said = await asked(python_contract("bad_flow:Flow", "author"), tmp_path)
+
+    assert expected in str(said)
     assert () == containment.remains_of("d1")
