@@ -69,8 +69,8 @@ class ThreadDisk:
                 call.result = call.function(*call.args)
             except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
                 call.error = error
-            # The order that must hold: the call is there, then the mark is looked at. One ring serves all that
-            # ended before it is heard.
+            # The order that must hold: the call is there, then the mark is looked at.
+            # One ring serves all calls that end before it is heard.
             self._finished.append(call)
             if not self._rung:
                 self._rung = True
@@ -112,8 +112,8 @@ class ThreadDisk:
         os.eventfd_write(self._bell, 1)
 
     def _ring(self) -> None:
-        # Emptied first: were the mark cleared before, a bell rung in between would be emptied with it, the mark
-        # would stand without a bell, and no call would ever be heard again.
+        # Emptied first: were the mark cleared before, a bell rung in between would be emptied with it, the
+        # mark would stand without a bell, and no call would ever be heard again.
         try:
             os.eventfd_read(self._bell)
         except BlockingIOError:

@@ -15,7 +15,8 @@ async def test_disk_answers_every_call() -> None:
     async def ask() -> None:
         nonlocal answered
         for number in range(200):
-            answered += await disk.call(pow, number, 0)
+            one = await disk.call(pow, number, 0)
+            answered += one
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as outer:
