@@ -87,8 +87,8 @@ def at_once(daemon: Daemon, hands: int, method: str, **parameters: Any) -> list[
 
     def one() -> None:
         try:
+            barrier.wait(30)
             with Client(str(daemon.socket)) as client:
-                barrier.wait(30)
                 answers.append(client.call(method, **parameters))
         except (CallError, UnreachableError) as error:
             answers.append(error)
