@@ -2,6 +2,7 @@
 
 import anyio
 import pytest
+
 from resumed.actors.disk import ThreadDisk
 
 

@@ -41,7 +41,8 @@ def test_one_damaged_and_one_unreadable_job_hold_up_no_other(daemon: Daemon) -> 
         half_way(daemon, job)
     assert 0 == daemon.stop()
     gate.touch()
-    newest = max(folder_of(daemon, DAMAGED).glob("*.log"), key=lambda path: int(path.name.split(".")[0]))
+    logs = folder_of(daemon, DAMAGED).glob("*.log")
+    newest = max(logs, key=lambda path: int(path.name.split(".")[0]))
     newest.write_bytes(os.urandom(newest.stat().st_size))
     shut = folder_of(daemon, UNREADABLE) / "job.json"
     shut.chmod(0)
@@ -83,7 +84,7 @@ def test_one_damaged_and_one_unreadable_job_hold_up_no_other(daemon: Daemon) -> 
 
 
 def test_a_job_whose_file_cannot_be_read_at_all_is_shown_and_kept(daemon: Daemon) -> None:
-    """C19: a folder in place of a job's file is a read error, never a verdict: shown, not moved, tried again."""
+    """C19: a folder in a file's place is a read error, never a verdict: shown, not moved, tried again."""
     daemon.works("short", "work", 1)
     daemon.start()
     daemon.submit("harbour", "short", ["a"])
