@@ -16,7 +16,7 @@ from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Admission
 from resumed.schemas.workflow import Contract
-from resumed.store import admission, layout, recovery
+from resumed.store import admission, durable, layout, recovery
 
 from .entry import JobEntry, Stage
 from .machine.admission import first_line
@@ -87,6 +87,8 @@ class Door:
                 del error
                 continue
             if found.sha256 == sha256 and found.uid == requester.uid:
+                if folder == supervisor.layout.job(job_id):
+                    supervisor.take_in(job_id)
                 return job_id, True
         return Refusal(
             code="id_taken",
@@ -129,6 +131,7 @@ class Door:
             title=file.title,
             objective=file.objective or contract.description,
             inputs=inputs,
+            items_glob=file.items_glob,
             labels=file.labels,
         )
         code = CodeVersion(
@@ -145,6 +148,8 @@ class Door:
             await supervisor.disk.call(admission.admit, supervisor.layout, record, line)
         except BaseException as error:
             supervisor.entries.pop(job_id, None)
+            if isinstance(error, CommitError):
+                await self._in_doubt(job_id)
             if isinstance(error, FileExistsError):
                 raise CommitError(f"cannot admit {job_id}: its id was taken meanwhile; ask again") from error
             raise
@@ -152,6 +157,16 @@ class Door:
             admitted, entry.admitted = entry.admitted, None
             admitted.set()
         supervisor.admitted(entry, line)
+
+    async def _in_doubt(self, job_id: str) -> None:
+        """A failed admission may have left the folder in its place: then the job exists, and lives."""
+        supervisor = self._supervisor
+        try:
+            there = await supervisor.disk.call(durable.exists, supervisor.layout.job(job_id))
+        except OSError:
+            return  # whoever asks again finds it, or the next start
+        if there:
+            supervisor.take_in(job_id)
 
 
 def _spelled(raw: bytes) -> dict[str, str]:

@@ -215,6 +215,7 @@ class Workshop:
             state=snapshot.state,
             row=item,
             items=tuple(snapshot.items) if item is None else (),
+            items_glob=job.items_glob,
             objective=job.objective,
             labels=job.labels,
         )

@@ -53,6 +53,8 @@ class Run:
     state: dict[str, str] = field(factory=dict)
     row: Item | None = None
     items: tuple[Item, ...] = ()
+    items_glob: str = ""
+    """The job's own pattern for its items, which takes the place of the workflow's."""
     objective: str = ""
     labels: dict[str, str] = field(factory=dict)
 

@@ -25,6 +25,8 @@ class Job:
     objective: str = ""
     inputs: str = "{}"
     """The accepted inputs as JSON text, never structured here."""
+    items_glob: str = ""
+    """The pattern a job file gives in place of items; its first step lists them."""
     deadline: Instant | None = None
     labels: dict[str, str] = field(factory=dict)
 

@@ -4,7 +4,8 @@ import re
 
 from attrs import field, frozen
 
-ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+ID = re.compile(r"(?!.*\.reason\.json\Z)[a-z0-9][a-z0-9._-]{0,63}\Z")
+"""A job's id. It may not end in `.reason.json`: the quarantine keeps such a file beside each job."""
 MAX_BYTES = 1024 * 1024
 MAX_ITEMS = 10_000
 MAX_NAME = 1024

@@ -28,6 +28,11 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
         yield text[at:], None
 
 
+def literal(text: str) -> str:
+    """The template that stands for this very text."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def names(text: str) -> tuple[str, ...]:
     """The placeholders a template uses."""
     return tuple(name for _, name in _parts(text) if name is not None)

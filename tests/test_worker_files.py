@@ -326,6 +326,10 @@ JOBS = {
         '{"workflow":"x","id":"../x"}',
         "expected 1 to 64 of a-z 0-9 . _ -, beginning with a letter or digit, got '../x' @ $.id",
     ),
+    "an id that is the name of a reason": (
+        '{"workflow":"x","id":"a.reason.json"}',
+        "expected 1 to 64 of a-z 0-9 . _ -, beginning with a letter or digit, got 'a.reason.json' @ $.id",
+    ),
     "an item twice": (
         '{"workflow":"x","items":["a","b",{"id":"a"}]}',
         "the item 'a' stands at 0 already @ $.items[2]",

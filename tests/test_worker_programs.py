@@ -275,6 +275,22 @@ async def test_start_lists_and_pins(tmp_path: Path) -> None:
         assert "sub/c.txt\n" == run.answer.decided.output.text
 
 
+async def test_start_lists_by_the_job_files_own_pattern(tmp_path: Path) -> None:
+    """A pattern in the job file takes the place of the workflow's, and its braces are plain letters."""
+    (tmp_path / "{x}").mkdir()
+    for name in ("{x}/a.log", "{x}/b.log", "c.txt"):
+        (tmp_path / name).write_text(name)
+    pattern = f"{tmp_path}/{{x}}/*.log"
+    async with desk(tmp_path, contract(GLOB)) as made:
+        inputs = json.dumps({"folder": str(tmp_path)})
+        decided = (await made.run("start", "", inputs=inputs, items_glob=pattern)).answer.decided
+        row = Item(id="a.log", ordinal=0, source=decided.items[0].source)
+        run = await made.run(item="a.log", row=row, inputs=inputs, items_glob=pattern)
+
+        assert ["a.log", "b.log"] == [one.id for one in decided.items]
+        assert "a.log\n" == run.answer.decided.output.text
+
+
 async def test_start_pins_large_files_by_what_they_are(tmp_path: Path) -> None:
     """Above 64 MiB a file is known by size, time and inode: it is not read."""
     with open(tmp_path / "large.txt", "wb") as file:

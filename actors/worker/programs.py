@@ -137,7 +137,7 @@ class Steps:
         try:
             # In a thread, so that a `stop` is heard while large files are read; it only reads.
             items = await anyio.to_thread.run_sync(
-                listing.items_of, self._programs, values, run.items, abandon_on_cancel=True
+                listing.items_of, self._listed_by(run), values, run.items, abandon_on_cancel=True
             )
         except listing.UnfitItemsError as error:
             return HoldBack(code="items", reason=faulttext.clean(str(error)))
@@ -147,6 +147,12 @@ class Steps:
             items=items,
             parallel=min(step.parallel for step in self._programs.steps),
         )
+
+    def _listed_by(self, run: Run) -> Programs:
+        """The workflow with the job's own pattern, where its file gave one."""
+        if not run.items_glob:
+            return self._programs
+        return evolve(self._programs, items_from="glob", items_glob=templates.literal(run.items_glob))
 
     def _inputs(self, run: Run) -> dict[str, str]:
         """Inputs by placeholder; an item's own stand over the job's."""
@@ -192,7 +198,7 @@ class Steps:
             "item": run.item,
             "source": path,
             "source.stem": os.path.splitext(os.path.basename(path))[0],
-            "source.rel": listing.relative(self._programs, values, path) if path else "",
+            "source.rel": listing.relative(self._listed_by(run), values, path) if path else "",
             "output": os.path.join(run.scratch, "output"),
             "job": run.job,
             "attempt": str(run.attempt),

@@ -141,6 +141,7 @@ def snapshot() -> Snapshot:
             objective="label them",
             inputs='{"month":"2026-05"}',
             deadline=m(3600),
+            items_glob="/srv/archive/**/*.tif",
             labels={"team": "archive", "naïve": "ü"},
         ),
         contract=contract,
