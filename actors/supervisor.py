@@ -222,6 +222,12 @@ class Supervisor:
         entry.box.close(error)
         entry.changed()
 
+    def take_in(self, job: str) -> None:
+        """Open a job of the store that is not open yet: its admission was in doubt, and happened."""
+        if job not in self.entries:
+            entry = self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
+            self.start_soon(self._load_first, entry)
+
     def admitted(self, entry: JobEntry, line: Line) -> None:
         """A job has become durable: it waits for a slot like any other that is parked."""
         if line.opening is not None:
