@@ -16,6 +16,8 @@ import anyio.abc
 
 from resumed.schemas.errors import GoneError
 
+from . import readable
+
 T = TypeVar("T")
 
 
@@ -94,9 +96,7 @@ class ThreadDisk:
         task_status.started()
         try:
             with anyio.CancelScope(shield=True):
-                while not self._closing:
-                    await anyio.wait_readable(self._bell)
-                    self._ring()
+                await readable.watch(self._bell, self._hear)
         finally:
             self._open = False
             for _ in self._threads:
@@ -110,6 +110,10 @@ class ThreadDisk:
         """End `run` once what was handed over is done."""
         self._closing = True
         os.eventfd_write(self._bell, 1)
+
+    def _hear(self) -> bool:
+        self._ring()
+        return not self._closing
 
     def _ring(self) -> None:
         # Emptied first: were the mark cleared before, a bell rung in between would be emptied with it, the

@@ -23,7 +23,7 @@ from resumed.schemas import frames
 from resumed.schemas.errors import FaultyInputError, GoneError
 from resumed.schemas.workflow import Contract
 
-from . import containment
+from . import containment, readable
 from .containment import Containment, Identity
 from .worker import keeper
 
@@ -182,10 +182,7 @@ class WorkerProcess:
 
     async def _read(self) -> None:
         try:
-            more = True
-            while more:
-                await anyio.wait_readable(self._socket)
-                more = self._take() is not None
+            await readable.watch(self._socket.fileno(), lambda: self._take() is not None)
         finally:
             self._no_more.set()
         with anyio.move_on_after(_LEAVING):

@@ -1,8 +1,11 @@
 """The disk threads: every call handed over is answered, however many end at once."""
 
+import os
+
 import anyio
 import pytest
 
+from resumed.actors import readable
 from resumed.actors.disk import ThreadDisk
 
 
@@ -41,3 +44,36 @@ async def test_disk_raises_where_it_is_waited_for() -> None:
         assert (3, 1) == await disk.call(divmod, 10, 3)
 
         disk.close()
+
+
+@pytest.mark.anyio
+async def test_watch_raises_what_its_callback_raises() -> None:
+    """An error of the callback ends the watch, where it is waited for."""
+    bell = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    try:
+        with pytest.raises(ZeroDivisionError), anyio.fail_after(10):
+            await readable.watch(bell, lambda: 1 // 0 == 0)
+    finally:
+        os.close(bell)
+
+
+@pytest.mark.anyio
+async def test_watch_ends_with_its_scope() -> None:
+    """A watch that is canceled lets go of its descriptor."""
+    bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    heard = 0
+
+    def hear() -> bool:
+        nonlocal heard
+        heard += 1
+        return True
+
+    try:
+        with anyio.move_on_after(0):
+            await readable.watch(bell, hear)
+        os.eventfd_write(bell, 1)
+        await anyio.wait_readable(bell)
+    finally:
+        os.close(bell)
+
+    assert 0 == heard
