@@ -1,12 +1,16 @@
 """A daemon in a folder of its own, as a real process, and `resumectl` beside it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+LOOPS = ["asyncio", "trio"] if float(os.environ.get("RESUMED_FAULTS_SCALE", "0.1")) >= 1 else ["asyncio"]
+"""Whole daemons run on both loops in `./dev faults`, else on the default one."""
 
 WORKFLOW = """
 version = 1

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_kit import Daemon, eventually
+from daemon_kit import LOOPS, Daemon, eventually
 
 
-@pytest.fixture(scope="module", params=["asyncio", "trio"])
+@pytest.fixture(scope="module", params=LOOPS)
 def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     made = Daemon(tmp_path_factory.mktemp("daemon"), request.param)
     made.start()
@@ -300,6 +300,16 @@ def test_stop_is_orderly_and_the_store_is_clean(daemon: Daemon) -> None:
     assert (0, 0, True) == (code, checked.returncode, gone), checked.stdout
     assert 0 == json.loads(checked.stdout)["verdict"]
     assert row["status"] in ("ready", "running", "resuming")
+
+
+def test_trio_serves_the_same(tmp_path: Path) -> None:
+    """On the other loop a job goes in, comes out, and the daemon stops in good order."""
+    made = Daemon(tmp_path, "trio")
+    made.start()
+    ran = made.ask("submit", str(made.file("well", "say", {"a": "one"})), "--wait")
+    backend = json.loads(made.ask("status", "--json").stdout)["house"]["backend"]
+
+    assert (0, "trio", 0) == (ran.returncode, backend, made.end())
 
 
 def test_nobody_there(tmp_path: Path) -> None:

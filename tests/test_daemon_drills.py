@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_kit import Daemon, eventually
+from daemon_kit import LOOPS, Daemon, eventually
 
 from resumed.daemon.client import CallError, Client, UnreachableError
 from resumed.schemas import control
@@ -33,7 +33,7 @@ rest = { type = "decimal" }
 '''
 
 
-@pytest.fixture(scope="module", params=["asyncio", "trio"])
+@pytest.fixture(scope="module", params=LOOPS)
 def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     made = Daemon(tmp_path_factory.mktemp("daemon"), request.param)
     (made.workflows / "tell.toml").write_text(TELLING)
@@ -117,7 +117,7 @@ def paused(daemon: Daemon, job: str) -> dict[str, Any]:
 
 def test_c15_twenty_resumes_start_one_attempt(daemon: Daemon, faults_scale: float) -> None:
     """Twenty that resume a paused job together are told of one attempt, and each item runs once (C15)."""
-    for run in range(max(3, round(50 * faults_scale))):
+    for run in range(max(3, round(100 * faults_scale))):
         job = f"twenty-{run}"
         submit(daemon, job, 3, "0.05")
         before = paused(daemon, job)
@@ -160,7 +160,7 @@ def test_c17_cancel_agrees_with_what_happened(daemon: Daemon, faults_scale: floa
     told: dict[str, str] = {}
     ended: dict[str, str] = {}
     lines: dict[str, Counter[str]] = {}
-    runs = max(20, round(250 * faults_scale))
+    runs = max(20, round(500 * faults_scale))
     for run in range(runs):
         job = f"race-{run}"
         submit(daemon, job, 2, "0.02")

@@ -172,7 +172,7 @@ def kill_and_start(stage: Stage, daemon: subprocess.Popen[bytes], count: int) ->
 
 
 def quiet_size(witness: Path) -> int:
-    """The witness's size once nothing appends to it any more: the dead daemon's programs are ended by keepers."""
+    """The witness's size once nothing appends to it any more: keepers end the dead daemon's programs."""
     size = -1
     while size != (size := witness.stat().st_size):
         time.sleep(0.1)
@@ -193,7 +193,7 @@ def cards_in(stage: Stage) -> int:
 
 
 def count(stage: Stage, items: list[tuple[str, Path]]) -> dict[str, Any]:
-    """The numbers, from the cards and the witness alone (and, for what was promised, the disk at each kill)."""
+    """The numbers, from the cards and the witness (and, for what was promised, the disk at each kill)."""
     good = 0
     for name, path in items:
         try:
@@ -230,7 +230,7 @@ def read_witness(stage: Stage) -> tuple[int, int]:
 
 
 def excused(kills: list[Kill], item: str, ended: int, began: int) -> bool:
-    """Whether a kill lies between the end and the new beginning at which the item was not done on the disk."""
+    """Whether a kill lies between end and new beginning at which the item was not done on the disk."""
     between = [kill for kill in kills if ended < kill.witness <= began]
     return any(item not in kill.done for kill in between)
 
@@ -255,8 +255,8 @@ def main() -> int:
     tell(f"the job is {status} after {time.monotonic() - began:.1f} s")
     again = counted["runs"] - counted["items"]
     print(
-        f"{counted['cards']} cards for {counted['items']} files, in {counted['runs']} runs: {again} runs were cut "
-        f"off by a kill, or had ended without anybody being told, and were made again.\n"
+        f"{counted['cards']} cards for {counted['items']} files, in {counted['runs']} runs: {again} runs were "
+        f"cut off by a kill, or had ended without anybody being told, and were made again.\n"
         f"{counted['rerun_after_done']} items were run again after they were done."
     )
     good = status == "completed" and counted["cards"] == counted["items"] and counted["kills"] == len(SHARES)
