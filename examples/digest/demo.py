@@ -255,7 +255,7 @@ def main() -> int:
     tell(f"the job is {status} after {time.monotonic() - began:.1f} s")
     again = counted["runs"] - counted["items"]
     print(
-        f"{counted['cards']} cards for {counted['items']} files, in {counted['runs']} runs: {again} runs were "
+        f"{counted['cards']} cards for {counted['items']} files, in {counted['runs']} runs: {again} were "
         f"cut off by a kill, or had ended without anybody being told, and were made again.\n"
         f"{counted['rerun_after_done']} items were run again after they were done."
     )
