@@ -68,7 +68,7 @@ def end_without_answer(draft: Draft, unit: Item, stop: StopReason | None, died: 
     """Close the unit's try that gave no answer; returns the choice made, for the decision row."""
     step = draft.step_of(unit)
     end = ENDS[DIED if stop is None else stop, step.repeatable]
-    said = reason or _SENTENCES[end.code]
+    said = _said(end.code, stop, reason)
     crashes = unit.crashes if died or stop is None else 0
     draft.tries.pop(unit.id, None)
     unit = evolve(unit, ended=draft.now, crashes=crashes)
@@ -85,6 +85,13 @@ def end_without_answer(draft: Draft, unit: Item, stop: StopReason | None, died: 
         return "held"
     draft.put(evolve(unit, state=ItemState.PENDING, code=end.code, reason=said))
     return "again"
+
+
+def _said(code: str, stop: StopReason | None, reason: str) -> str:
+    """Why it ended: of a stop that we asked for, that comes first, however its worker then died."""
+    if stop is None:
+        return reason or _SENTENCES[code]
+    return f"{_SENTENCES[code]}; {reason}" if reason else _SENTENCES[code]
 
 
 def count_failure(draft: Draft, unit: Item, code: str, reason: str) -> str:

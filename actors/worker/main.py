@@ -136,11 +136,12 @@ class Worker:
         try:
             given = await steps.run(run, trial)
             answer = frames.Returned(job=key[0], epoch=key[1], item=key[2], number=key[3], answer=given)
-        except GeneratorExit:
-            raise
         except TryStoppedError:
             answer = _stopped(key)
-        except BaseException as error:  # noqa: BLE001  all of it is the author's, SystemExit included
+        except BaseException as error:
+            # All of it is the author's, SystemExit included.
+            if isinstance(error, GeneratorExit) and self._over.is_set():
+                raise  # the loop lets go of what is left of us; before that it is the author's like the rest
             stopped = trial.asked and isinstance(error, asyncio.CancelledError)
             answer = _stopped(key) if stopped else _raised(key, error)
         if self._alone and keeper.has_children():
