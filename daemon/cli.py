@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 import sys
 from typing import Any
 
@@ -33,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
         parents=[shared],
         allow_abbrev=False,
     )
-    adding = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    adding = top.add_subparsers(dest="verb", metavar="VERB", required=True, prog="resumectl")
 
     def verb(name: str, serve: Any, said: str) -> argparse.ArgumentParser:
         made = adding.add_parser(name, help=said, description=said, parents=[shared], allow_abbrev=False)
@@ -145,6 +144,8 @@ def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int
 
 def _possible(error: str, asked: argparse.Namespace) -> list[str]:
     """What may be typed after an error that does not say so itself."""
+    import shlex
+
     if error == control.ERROR_NOT_PERMITTED:
         return []
     if asked.verb == "submit":

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 from resumed.schemas import control
 
-from . import jobtext, render
+from . import render
 from .client import Client, UnreachableError
 
 FINAL_EXITS = {
@@ -41,7 +40,9 @@ class Screen:
     @property
     def width(self) -> int:
         """Columns; a pipe takes any number."""
-        return shutil.get_terminal_size().columns if self.live or os.environ.get("COLUMNS") else 10_000
+        if asked := os.environ.get("COLUMNS", ""):
+            return int(asked) if asked.isdecimal() else 80
+        return os.get_terminal_size(sys.stdout.fileno()).columns if self.live else 10_000
 
     def show_json(self, value: object, *, indent: int | None = 2) -> None:
         """One JSON value, escaped to ASCII, so that no terminal takes any of it for a command."""
@@ -120,6 +121,8 @@ def _show_told(screen: Screen, answer: dict[str, Any]) -> None:
 
 def submit(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """Hand in a job file, its relative paths made absolute."""
+    from . import jobtext
+
     try:
         raw = sys.stdin.buffer.read() if asked.file == "-" else _read(asked.file)
     except OSError as error:
