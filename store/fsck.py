@@ -182,7 +182,7 @@ def _names(place: layout.Layout) -> Iterator[Finding]:
 def _workers(place: layout.Layout) -> Iterator[Finding]:
     found: list[Finding] = []
     for name in _list(place.workers, found):
-        known = name.endswith((identities.IDENTITY, identities.GONE))
+        known = name.endswith((identities.IDENTITY, identities.GONE, identities.STDERR))
         if durable.is_temporary(name):
             yield _of_store(place.workers / name, "temporary", "a left-over of a crash")
         elif not known:

@@ -11,6 +11,8 @@ from .layout import Layout
 
 IDENTITY = ".json"
 GONE = ".gone"
+STDERR = ".stderr"
+"""What a worker itself printed; no state."""
 
 
 def identity_path(layout: Layout, name: str) -> Path:

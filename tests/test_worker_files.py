@@ -1,6 +1,8 @@
 """Workflow files, job files and inputs: read whole, every key known, every problem named with its path."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -491,3 +493,16 @@ def test_word_is_filled(word: str) -> None:
 
     assert [] == list(templates.problems(word, values))
     assert FILLED[word] == templates.fill_word(word, values)
+
+
+def test_what_a_worker_prints_is_bounded(tmp_path: Path) -> None:
+    """What authors' code prints by itself never fills the disk: past 16 MiB the file starts anew."""
+    code = (
+        "import os; from resumed.actors.worker import main\n"
+        "os.write(2, b'x' * (16 << 20)); main._bound_stderr(); print(os.fstat(2).st_size)\n"
+        "os.write(2, b'y'); main._bound_stderr(); print(os.fstat(2).st_size)"
+    )
+    with open(tmp_path / "w.stderr", "ab") as printed:
+        ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=printed, check=True)
+
+    assert [str(16 << 20), "0"] == ran.stdout.decode().split()

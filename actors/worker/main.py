@@ -11,6 +11,7 @@ import asyncio
 import gc
 import os
 import socket
+import stat
 import sys
 from collections import OrderedDict
 from typing import Protocol
@@ -24,6 +25,7 @@ from . import faulttext, keeper
 from .trial import Trial, TryStoppedError
 from .wire import Wire
 
+_PRINTED = 16 * 1024 * 1024  # what authors' code may print before the file starts anew
 _REMEMBERED = 4096  # names of answered tries, so that a repeated `run` starts nothing
 
 Key = tuple[str, int, str, int]
@@ -149,6 +151,7 @@ class Worker:
         self._answer(key, answer)
 
     def _answer(self, key: Key, frame: frames.FromWorker) -> None:
+        _bound_stderr()
         self._open.pop(key, None)
         self._answered[key] = None
         if len(self._answered) > _REMEMBERED:
@@ -172,6 +175,16 @@ def _stopped(key: Key) -> frames.Stopped:
 def _raised(key: Key, error: BaseException) -> frames.Raised:
     text = faulttext.of(error)
     return frames.Raised(job=key[0], epoch=key[1], item=key[2], number=key[3], error=text)
+
+
+def _bound_stderr() -> None:
+    """A handler that prints for months must not fill the disk: past a bound its file starts anew."""
+    try:
+        found = os.fstat(2)
+        if stat.S_ISREG(found.st_mode) and found.st_size > _PRINTED:
+            os.ftruncate(2, 0)
+    except OSError:
+        pass
 
 
 def load(opened: frames.Open) -> Steps:
