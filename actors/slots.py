@@ -109,11 +109,15 @@ class Slots:
         self._left = anyio.Event()
 
     def want(self, job: str, digest: str, contract: Contract) -> None:
-        """Queue the job for a slot; once, however often it asks."""
+        """Queue the job for a slot; once, however often it asks, and not while an offer is on its way to it.
+
+        Whoever takes or declines an offer asks again when more is due; a place in the queue that nobody wants
+        would cost the job its own turn (`may_go_on`).
+        """
         pool = self.pools.get(digest)
         if pool is None:
             pool = self.pools[digest] = Pool(contract)
-        if job not in pool.waiting:
+        if not any(job in hand.offered for hand in pool.hands.values()):
             pool.waiting[job] = None
         self.pump(pool)
 
