@@ -12,7 +12,7 @@ import bare_disk
 import bare_store
 import command_line
 import whole_daemon
-from report import against, figure, middle, percentile, say
+from report import against, busy, figure, middle, percentile, say
 
 SIZES = (1, 64, 1_000)
 COMMITS = {1: 4_000, 64: 400, 1_000: 30}
@@ -134,8 +134,10 @@ def main(argv: list[str]) -> int:
         if unknown:
             say(f"bench: no measurement named {', '.join(unknown)}; there are {', '.join(known)}")
             return 2
+        busy()
         for name in asked.names or known:
             known[name]()
+        busy()
     finally:
         shutil.rmtree(root, ignore_errors=True)
     return 0

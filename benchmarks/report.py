@@ -1,6 +1,7 @@
 """What a measurement says: one JSON line for machines on stdout, everything for people on stderr."""
 
 import json
+import os
 import sys
 from statistics import median
 
@@ -14,6 +15,13 @@ def figure(measure: str, value: float, unit: str, **more: int) -> None:
 def say(text: str) -> None:
     """Print a sentence for people."""
     print(text, file=sys.stderr, flush=True)
+
+
+def busy() -> None:
+    """Say how busy the machine is: beside others' work no figure here means much, F least of all."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    advice = "" if load < cores * 0.75 else "; others are at work, so measure again when it is quiet"
+    say(f"load {load:.1f} on {cores} processors{advice}")
 
 
 def middle(values: list[float], what: str, unit: str) -> float:
