@@ -216,6 +216,8 @@ class Journal:
                 durable.sync_folder(self.folder)
             except OSError:
                 self.failed = True
+                # Still there when the rename did not happen; a finished job is never swept again.
+                durable.discard(temp)
                 raise
         except OSError:
             durable.close(fd)
