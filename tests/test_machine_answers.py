@@ -261,6 +261,16 @@ def test_stale_reports_change_nothing(case: str) -> None:
     assert before is play.snapshot
 
 
+def test_an_answer_of_a_worker_without_the_try_is_evidence() -> None:
+    """Whose try it is not does not decide it, though epoch and number are right."""
+    play = Play.fan_out("a", "b")
+    play.start("a")
+    before = list(play.snapshot.items)
+
+    assert "kept" == play.answer("a", Accepted(), output=FOUND, late=True)
+    assert (before, ["a"]) == (list(play.snapshot.items), list(play.snapshot.tries))
+
+
 def test_first_answer_wins() -> None:
     """An answer repeated, or another one for the same try, is evidence and changes no row."""
     play = Play.fan_out("a", "b")
