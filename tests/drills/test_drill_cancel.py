@@ -65,11 +65,7 @@ def test_cancel_around_the_last_items_end_has_one_outcome(daemon: Daemon, faults
     daemon.start()
     again = {job: daemon.row(job)["status"] for job in outcomes}
     assert outcomes == again
-    assert (
-        {"refused"}
-        == {
-            kinds(lambda job=job: daemon.ask("Resume", job=job))[0]  # type: ignore[misc]
-            for job in list(outcomes)[:20]
-        }
-    )
+    assert {"refused"} == {
+        kinds(lambda job=job: daemon.ask("Resume", job=job))[0] for job in list(outcomes)[:20]
+    }
     assert len(lines) == len(daemon.witness.lines())

@@ -98,7 +98,7 @@ def test_kills_in_the_middle_of_claims_lose_and_double_nothing(daemon: Daemon, f
             lambda left=left, step=step: _left(daemon.state) <= max(0, left - step),
             "files are taken",
             every=0.0005,
-        )  # type: ignore[misc]
+        )
         pass_by(chance.uniform(0, 0.003))
         daemon.kill()
         daemon.bury()

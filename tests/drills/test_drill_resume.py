@@ -68,9 +68,9 @@ def test_twenty_resumes_and_a_dropped_file_make_one_attempt(daemon: Daemon, faul
         job = f"many-{number}"
         epoch = paused(daemon, job)
         file = json.dumps({"workflow": "short", "id": job, "items": ITEMS}).encode()
-        heard = burst(daemon, job, lambda job=job, file=file: daemon.drop(f"{job}.json", file))  # type: ignore[misc]
+        heard = burst(daemon, job, lambda job=job, file=file: daemon.drop(f"{job}.json", file))
         row = daemon.wait_status(job, *FINAL)
-        until(lambda job=job: not (daemon.state / "incoming" / f"{job}.json").exists(), "it is claimed")  # type: ignore[misc]
+        until(lambda job=job: not (daemon.state / "incoming" / f"{job}.json").exists(), "it is claimed")
 
         assert {"told"} == {kind for kind, _ in heard}, heard
         assert {epoch + 1} == {said["told"]["attempt"] for _, said in heard}, heard

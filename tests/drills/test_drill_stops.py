@@ -21,7 +21,7 @@ def drain(daemon: Daemon, *numbers: signal.Signals) -> tuple[int, float]:
     for number in numbers:
         said = len(daemon.said())
         daemon.signal(number)
-        until(lambda said=said: len(daemon.said()) > said or daemon.process.poll() is not None, "it heard")  # type: ignore[misc,union-attr]
+        until(lambda said=said: len(daemon.said()) > said or daemon.process.poll() is not None, "it heard")
     return daemon.process.wait(60), time.monotonic() - began
 
 
@@ -126,17 +126,13 @@ def test_a_stopped_holder_still_holds(daemon: Daemon) -> None:
 def test_two_starts_at_one_instant_leave_one_daemon(daemon: Daemon, faults_scale: float) -> None:
     """Two starts on a fresh store at one instant leave exactly one daemon; the other ends with 75 (C35)."""
     for _ in range(max(2, round(100 * faults_scale / 3))):
-        both = [
-            subprocess.Popen(
-                daemon.command(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=daemon.root
-            )
-            for _ in range(2)
-        ]
+        words, quiet = daemon.command(), subprocess.DEVNULL
+        both = [subprocess.Popen(words, stderr=quiet, stdout=quiet, cwd=daemon.root) for _ in range(2)]
         try:
-            lost = until(lambda both=both: [each for each in both if each.poll() is not None], "one gives up")  # type: ignore[misc]
+            lost = until(lambda both=both: [each for each in both if each.poll() is not None], "one gives up")
             assert [75] == [each.returncode for each in lost]
             [kept] = [each for each in both if each not in lost]
-            until(lambda kept=kept: _pid(daemon) == kept.pid, "the other serves")  # type: ignore[misc]
+            until(lambda kept=kept: _pid(daemon) == kept.pid, "the other serves")
         finally:
             for each in both:
                 each.kill()
@@ -159,7 +155,7 @@ def test_a_killed_daemon_leaves_a_clean_store_and_a_socket_to_take_over(daemon: 
     daemon.start()
     for number in range(3):
         daemon.submit(f"job-{number}", "short", ["a", "b"])
-        until(lambda number=number: daemon.witness.lines(f"job-{number}"), "it runs")  # type: ignore[misc]
+        until(lambda number=number: daemon.witness.lines(f"job-{number}"), "it runs")
         daemon.kill()
         daemon.bury()
         assert daemon.socket.exists(), "there is no stale socket to take over"

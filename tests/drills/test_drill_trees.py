@@ -88,7 +88,7 @@ def test_attempts_never_overlap_after_the_daemons_death(
         daemon.kill()
         daemon.start(ready=False)
         attempts += 1
-        until(lambda attempts=attempts: len(_attempts(daemon)) == attempts, "the next one begins")  # type: ignore[misc]
+        until(lambda attempts=attempts: len(_attempts(daemon)) == attempts, "the next one begins")
         if number % 2:
             # A recorded end, so that the deaths in a row are counted anew.
             daemon.ask("Pause", job="ticks", now=True)
@@ -96,7 +96,7 @@ def test_attempts_never_overlap_after_the_daemons_death(
             assert [] == daemon.processes_of("ticks")
             daemon.ask("Resume", job="ticks")
             attempts += 1
-            until(lambda attempts=attempts: len(_attempts(daemon)) == attempts, "it goes on")  # type: ignore[misc]
+            until(lambda attempts=attempts: len(_attempts(daemon)) == attempts, "it goes on")
     _writes(daemon)
 
     assert [] == daemon.witness.overlaps()
