@@ -40,8 +40,8 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
     if status is Status.HELD and snapshot.hold is not None:
         failed, held = snapshot.items.count(ItemState.FAILED), snapshot.items.count(ItemState.HELD)
         who = snapshot.hold.owner
-        if snapshot.each is not None and (failed or held):
-            return f"{who}: retry or skip {failed + held} items"
+        if standing.needs_items(snapshot):
+            return f"{who}: retry or skip {_many(failed + held, 'item')}"
         return f"{who}: {snapshot.hold.code}, resume or cancel"
     if snapshot.cancel is not None and snapshot.outcome is None:
         return "stopping"
@@ -97,15 +97,23 @@ def said(snapshot: Snapshot, choice: str) -> str:
     words = {
         "paused": f"{job} is paused"
         + (
-            f"; {running} running tries {'are being stopped' if _stops(snapshot) else 'may finish'}"
+            f"; {_many(running, 'running try', 'running tries')} "
+            f"{'to be stopped' if _stops(snapshot) else 'may finish'}"
             if running
             else ""
         ),
         "resumed": f"{job} continued",
         "canceled": f"{job} is canceled: nothing ran after line {snapshot.sequence}",
-        "canceling": f"{job} is being canceled: {running} running tries are stopped first",
+        "canceling": f"{job} is being canceled: {_many(running, 'running try', 'running tries')} to be "
+        "stopped first"
+        if running
+        else f"{job} is being canceled: {standing.why(snapshot, snapshot.newest)}",
     }
     return words.get(choice, f"{job}: {choice}")
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count} {one if count == 1 else more or one + 's'}"
 
 
 def _stops(snapshot: Snapshot) -> bool:

@@ -169,6 +169,7 @@ class Workshop:
                     epoch=row.epoch,
                     number=row.number,
                     died=False,
+                    began=False,
                     reason="its worker had ended before",
                 )
         except FaultyInputError as error:
@@ -232,7 +233,8 @@ class Workshop:
             return
         # Its worker is gone, or never heard of it: the end is known already.
         self.slots.release(row.worker, (entry.id, unit, row.number), self._seconds())
-        gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False)
+        began = (unit, row.number) in entry.running
+        gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False, began=began)
         self.desk.post(entry, Message(gone))
 
     async def _insist(self, entry: JobEntry, row: Try, seconds: float) -> None:

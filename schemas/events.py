@@ -94,13 +94,15 @@ class Raised:
 class Gone:
     """The process tree of a try is known dead and it gave no answer.
 
-    `died` is true when nobody asked for it (a crash); `reason` says what is known.
+    `died` is true when nobody asked for it (a crash); `began` is false when its worker never heard of it, so
+    nothing of it can have happened; `reason` says what is known.
     """
 
     unit: str
     epoch: int
     number: int
     died: bool
+    began: bool = True
     reason: str = ""
 
 

@@ -222,10 +222,10 @@ class Play:
         row = self.row(unit)
         return events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=error)
 
-    def gone(self, unit: str, *, died: bool = True) -> events.Gone:
+    def gone(self, unit: str, *, died: bool = True, began: bool = True) -> events.Gone:
         """The end of the unit's open try without an answer."""
         row = self.row(unit)
-        return events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=died)
+        return events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=died, began=began)
 
     def stopped(self) -> list[str]:
         """Every stop that is due is carried out; returns the choices made."""

@@ -246,3 +246,21 @@ def test_a_job_step_that_was_interrupted_holds_the_job_unless_repeatable() -> No
     assert ([], "interrupted", ItemState.HELD) == (held.starts(), held.code(), held.unit("").state)
     assert held.snapshot.hold is not None
     assert "outcome is unknown" in held.snapshot.hold.reason
+
+
+def test_a_try_that_never_began_is_no_crash() -> None:
+    """Where no worker ever heard of a try, its item is tried again, also one whose step is not repeatable."""
+    play = Play.fan_out("a", "b", at="post")
+    play.start("a")
+
+    assert "again" == play.does(play.gone("a", died=False, began=False))
+    assert (ItemState.PENDING, 0, 1) == (play.unit("a").state, play.unit("a").crashes, play.unit("a").tries)
+
+
+def test_an_end_for_another_try_s_sake_is_no_crash() -> None:
+    """A try that was ended with its shared worker is interrupted, and its end is on record."""
+    play = Play.fan_out("a", "b")
+    play.start("a")
+
+    assert "again" == play.does(play.gone("a", died=False))
+    assert (ItemState.PENDING, 0) == (play.unit("a").state, play.unit("a").crashes)

@@ -64,12 +64,17 @@ _SENTENCES = {
 }
 
 
-def end_without_answer(draft: Draft, unit: Item, stop: StopReason | None, died: bool, reason: str) -> str:
-    """Close the unit's try that gave no answer; returns the choice made, for the decision row."""
+def end_without_answer(
+    draft: Draft, unit: Item, stop: StopReason | None, *, died: bool, began: bool = True, reason: str = ""
+) -> str:
+    """Close the unit's try that gave no answer; returns the choice made, for the decision row.
+
+    A try that never began is as good as one of a repeatable step, and its start was no crash.
+    """
     step = draft.step_of(unit)
-    end = ENDS[DIED if stop is None else stop, step.repeatable]
+    end = ENDS[DIED if stop is None else stop, step.repeatable or not began]
     said = _said(end.code, stop, reason)
-    crashes = unit.crashes if died or stop is None else 0
+    crashes = (unit.crashes if died else 0) if began else max(0, unit.crashes - 1)
     draft.tries.pop(unit.id, None)
     unit = evolve(unit, ended=draft.now, crashes=crashes)
     if end.kind is EndKind.FAILURE:

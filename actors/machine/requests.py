@@ -165,7 +165,7 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
         draft.put(_afresh(draft.position))
     _lift_item_hold(draft, own=own)
     settle(draft)
-    return f"retried {len(chosen)} items" if chosen else f"retried step {draft.position.at}"
+    return f"retried {_items(len(chosen))}" if chosen else f"retried step {draft.position.at}"
 
 
 def skip(draft: Draft, event: events.Skip) -> Choice:
@@ -193,7 +193,11 @@ def skip(draft: Draft, event: events.Skip) -> Choice:
     )
     _lift_item_hold(draft, own=False)
     settle(draft)
-    return f"skipped {len(chosen)} items"
+    return f"skipped {_items(len(chosen))}"
+
+
+def _items(count: int) -> str:
+    return f"{count} item" if count == 1 else f"{count} items"
 
 
 def _is_left_out(draft: Draft, item: Item) -> bool:

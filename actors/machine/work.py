@@ -217,7 +217,9 @@ def gone(draft: Draft, event: events.Gone) -> Choice:
         return Unchanged(reason="stale: no such try is open")
     unit = draft.unit(event.unit)
     assert unit is not None
-    choice = end_without_answer(draft, unit, row.stop, event.died, event.reason)
+    choice = end_without_answer(
+        draft, unit, row.stop, died=event.died, began=event.began, reason=event.reason
+    )
     settle(draft)
     return choice
 
