@@ -4,7 +4,7 @@ from pathlib import Path
 
 from resumed.schemas.errors import StoreError
 
-from . import durable, files
+from . import durable, files, journal
 from .layout import Layout
 
 
@@ -23,6 +23,8 @@ def move(layout: Layout, job_id: str) -> Path:
     with durable.writing("archive", source):
         durable.ensure_folder(target.parent)
         if here:
+            # Nobody opens it again: what a refusing disk made us leave goes now or never.
+            journal.sweep(source)
             durable.rename_new(source, target)
         # A crash before these two leaves the job in one of both places, whole; the move is then made again.
         durable.sync_folder(target.parent)

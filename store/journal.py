@@ -54,7 +54,7 @@ def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
         except OSError:
             journal.close()
             raise
-    _sweep(folder)
+    sweep(folder)
     return journal
 
 
@@ -274,7 +274,7 @@ def _allocate(allocated: int, needed: int) -> int:
     return allocated
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove what a crash left half made. Safe now: the one owner of this folder has only just begun."""
     for place in (folder, folder / files.ARTIFACTS):
         try:
