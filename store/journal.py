@@ -275,7 +275,7 @@ def _allocate(allocated: int, needed: int) -> int:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a crash left half made. Safe now: the one owner of this folder has only just begun."""
+    """Remove what was left half made. Safe while the one owner of the folder writes nothing in it."""
     for place in (folder, folder / files.ARTIFACTS):
         try:
             for name in durable.names(place):
