@@ -16,7 +16,7 @@ from resumed.schemas.snapshot import Entry, Snapshot
 from .kit import FINAL, Daemon, pass_by, until
 
 AGAIN, ONCE = "again", "once"
-ITEMS = [f"i{number}" for number in range(8)]
+ITEMS = [f"i{number}" for number in range(6)]
 KILLS = 200
 
 

@@ -1,6 +1,7 @@
 """A start over fifty jobs of which one is garbage and one cannot be read: the others go on."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,13 +15,16 @@ NO_OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 """Root without the right to read what the mode bits forbid."""
 
 
-def half_way(daemon: Daemon, job: str) -> None:
-    """A job with one item done and one begun, paused."""
+def half_way(daemon: Daemon, jobs: list[str]) -> None:
+    """Jobs with one item done and one begun, paused."""
     size = daemon.witness.size()
-    daemon.submit(job, "gated", ["a", "b"])
-    until(lambda: daemon.witness.lines(job, "b", "start", size), f"{job} is half way", every=0.005)
-    daemon.ask("Pause", job=job, now=True)
-    daemon.wait_status(job, "paused")
+    for job in jobs:
+        daemon.submit(job, "gated", ["a", "b"])
+    for job in jobs:
+        until(lambda job=job: daemon.witness.lines(job, "b", "start", size), f"{job} is half way")
+        daemon.ask("Pause", job=job, now=True)
+    for job in jobs:
+        daemon.wait_status(job, "paused")
 
 
 def folder_of(daemon: Daemon, job: str) -> Path:
@@ -35,10 +39,12 @@ def test_one_damaged_and_one_unreadable_job_hold_up_no_other(daemon: Daemon) -> 
     gate = daemon.root / "gate"
     daemon.workflow("gated", _gated(daemon, gate))
     if os.geteuid() == 0:
+        if not shutil.which("setpriv") or subprocess.run([*NO_OVERRIDE, "true"]).returncode:
+            pytest.skip("root may read everything here, and cannot give that up")
         daemon.prefix = NO_OVERRIDE
     daemon.start()
-    for job in JOBS:
-        half_way(daemon, job)
+    for first in range(0, len(JOBS), 4):  # as many as there are workers
+        half_way(daemon, JOBS[first : first + 4])
     assert 0 == daemon.stop()
     gate.touch()
     logs = folder_of(daemon, DAMAGED).glob("*.log")
@@ -55,9 +61,6 @@ def test_one_damaged_and_one_unreadable_job_hold_up_no_other(daemon: Daemon) -> 
     assert good == [row["id"] for row in daemon.ask("List")["jobs"] if row["status"] == "paused"]
     for job in good:
         daemon.ask("Resume", job=job)
-    for job in good:
-        row = daemon.wait_status(job, *FINAL)
-        assert (2, "completed") == (row["done"], row["status"])
     aside = {each["id"]: each for each in daemon.ask("Quarantined")["jobs"]}
     listed = daemon.resumectl("quarantine", "list").stdout.decode()
 
@@ -72,6 +75,9 @@ def test_one_damaged_and_one_unreadable_job_hold_up_no_other(daemon: Daemon) -> 
     assert shut.exists()
 
     shut.chmod(0o600)
+    for job in good:
+        row = daemon.wait_status(job, *FINAL)
+        assert (2, "completed") == (row["done"], row["status"])
     until(lambda: len(daemon.ask("Quarantined")["jobs"]) == 1, "the job is read again", within=60, every=0.05)
     assert "paused" == daemon.row(UNREADABLE)["status"]
     daemon.ask("Resume", job=UNREADABLE)

@@ -73,7 +73,7 @@ def test_cancel_leaves_no_process_of_a_tree_that_ignores_it(daemon: Daemon, verb
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("verb", ["tick", "deaf", "flee"])
+@pytest.mark.parametrize("verb", ["tick", pytest.param("deaf", marks=pytest.mark.faults), "flee"])
 def test_attempts_never_overlap_after_the_daemons_death(
     daemon: Daemon, verb: str, faults_scale: float
 ) -> None:
@@ -139,7 +139,7 @@ def test_endless_output_without_a_line_end_takes_bounded_memory(daemon: Daemon, 
     assert b"is not kept" in log.read_bytes()[-300:]
 
 
-@pytest.mark.parametrize("verb", ["tick", "flee"])
+@pytest.mark.parametrize("verb", [pytest.param("tick", marks=pytest.mark.faults), "flee"])
 def test_a_killed_keeper_takes_its_whole_tree_along(daemon: Daemon, verb: str) -> None:
     """C41: when a worker's keeper is killed, all below it is ended before the next attempt begins, which is
     visible as interrupted and uses up no try."""
