@@ -1,0 +1,179 @@
+"""The laws that hold after any drill, checked against the disk and the witness; nothing here asks our memory.
+
+The logs are never pruned, so each job is replayed from its first line, entry by entry, without checkpoints.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from resumed.actors.machine.apply import apply
+from resumed.schemas.errors import ResumedError
+from resumed.schemas.job import ItemState
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Entry, Line, Snapshot
+from resumed.schemas.views import Told
+from resumed.store import fsck, journal, recovery
+from resumed.store.recovery import Recovered
+
+from .world import Asked, World
+
+
+@frozen
+class Step:
+    """One entry of the log: the snapshot before it and after it."""
+
+    sequence: int
+    entry: Entry
+    before: Snapshot
+    after: Snapshot
+
+
+def digests(folder: Path) -> dict[int, str]:
+    """The digest of every line that a job ever committed."""
+    found: dict[int, str] = {}
+
+    def note(snapshot: Snapshot, line: Line) -> Snapshot:
+        found[line.sequence - 1] = line.previous
+        return apply(snapshot, line)
+
+    with tempfile.TemporaryDirectory(dir=folder.parent) as copy:
+        whole = recovery.load(_bare(folder, copy), note)
+    return {**found, whole.sequence: whole.digest}
+
+
+def _bare(folder: Path, copy: str) -> Path:
+    """A copy without checkpoints, which is replayed from its first line."""
+    bare = Path(copy) / folder.name
+    shutil.copytree(folder, bare)
+    for checkpoint in bare.glob("*.checkpoint.json"):
+        checkpoint.unlink()
+    return bare
+
+
+def history(folder: Path) -> tuple[list[Step], Recovered]:
+    """Every entry that a job ever committed, and what all of them come to."""
+    steps: list[Step] = []
+
+    def note(snapshot: Snapshot, line: Line) -> Snapshot:
+        for entry in line.entries:
+            # A copy: an adopted table folds what came after into what the older ones share.
+            after = apply(_apart(snapshot), evolve(line, entries=(entry,)))
+            steps.append(Step(line.sequence, entry, _apart(snapshot), after))
+            snapshot = _apart(after)
+        return apply(snapshot, evolve(line, entries=())) if line.entries else snapshot
+
+    with tempfile.TemporaryDirectory(dir=folder.parent) as copy:
+        found = recovery.load(_bare(folder, copy), note)
+    return steps, found
+
+
+def _apart(snapshot: Snapshot) -> Snapshot:
+    return evolve(snapshot, items=type(snapshot.items)(snapshot.items))
+
+
+def check_invariants(world: World) -> list[str]:
+    """What is broken; empty when all is well."""
+    broken = [*world.faults, *world.witness.faults]
+    if world.daemon.crashed is not None:
+        broken.append(f"the daemon ended by itself: {world.daemon.crashed!r}")
+    steps: dict[str, list[Step]] = {}
+    for job in world.jobs:
+        folder = world.place(job)
+        if folder is None or folder.parent == world.layout.quarantine:
+            broken.append(f"{job} was lost or set aside: {folder}")
+            continue
+        try:
+            steps[job], full = history(folder)
+            broken += [f"{job}: {fault}" for fault in _of_recovery(folder, full)]
+        except ResumedError as error:
+            broken.append(f"{job} cannot be replayed: {error}")
+    for job, told in steps.items():
+        broken += [f"{job}: {fault}" for step in told for fault in _of_step(step)]
+        broken += [f"{job}: {fault}" for fault in _of_runs(world, job, told)]
+    broken += [fault for asked in world.asked if (fault := _of_request(asked, steps.get(asked.job, [])))]
+    report = fsck.check(world.layout.root, apply)
+    broken += [f"fsck: {finding}" for finding in report.findings if finding.fatal]
+    return broken
+
+
+def _of_recovery(folder: Path, full: Recovered) -> list[str]:
+    """Two copies recover to the same; so does one that is opened and recovered again (C01)."""
+    here = recovery.load(folder, apply)
+    found = [] if here.snapshot == full.snapshot else ["checkpoint and full replay differ"]
+    with tempfile.TemporaryDirectory(dir=folder.parent) as copy:
+        other = Path(shutil.copytree(folder, Path(copy) / folder.name))
+        journal.open_for_writing(other, recovery.load(other, apply)).close()
+        again = recovery.load(other, apply)
+        if (again.snapshot, again.digest, again.torn) != (here.snapshot, here.digest, here.torn):
+            found.append("a copy, opened and recovered again, differs")
+    return found
+
+
+def _of_step(step: Step) -> list[str]:
+    """The laws that one entry can break."""
+    before, after, where = step.before, step.after, f"line {step.sequence} {step.entry.decision.rule}"
+    broken: list[str] = []
+    if before.outcome is not None and (
+        after.outcome != before.outcome or after.tries or after.items != before.items
+    ):
+        broken.append(f"{where}: changed after the end")
+    opened = [
+        row for unit, row in after.tries.items() if before.tries.get(unit) is not row and row.stop is None
+    ]
+    opened = [
+        row for row in opened if (old := before.tries.get(row.item)) is None or old.number != row.number
+    ]
+    fresh = after.attempt is not None and (
+        before.attempt is None or before.attempt.epoch != after.attempt.epoch
+    )
+    if after.epoch != before.epoch + fresh:
+        broken.append(f"{where}: epoch {before.epoch} -> {after.epoch}, a new attempt: {fresh}")
+    if fresh and before.tries:
+        broken.append(f"{where}: an attempt began while tries of the last were open")
+    if opened and (before.hold or before.pause or before.cancel or before.expiry or before.outcome):
+        broken.append(f"{where}: started {opened} while the job was stopped")
+    most = after.each.parallel if after.each is not None else 1
+    if len(after.tries) > most:
+        broken.append(f"{where}: {len(after.tries)} tries open, at most {most} may be")
+    for row in opened:
+        unit = before.position if row.item == "" else before.items.get(row.item)
+        if unit is None:
+            continue
+        if row.number <= unit.tries:
+            broken.append(f"{where}: try {row.number} after {unit.tries}")
+        if unit.state is ItemState.DONE and row.item:
+            broken.append(f"{where}: {row.item} was done and started again")
+    for item in before.items:
+        now = after.items[item.id]
+        if item.state is ItemState.DONE and now != item:
+            broken.append(f"{where}: {item.id} was done and became {now}")
+    return broken
+
+
+def _of_runs(world: World, job: str, told: list[Step]) -> list[str]:
+    """What ran is what the disk said should run, once."""
+    opened = {
+        (row.item, row.epoch, row.number, row.worker) for step in told for row in step.after.tries.values()
+    }
+    return [
+        f"ran without a durable start: {one}"
+        for one in world.witness.ran
+        if one.job == job and (one.unit, one.epoch, one.number, one.worker) not in opened
+    ]
+
+
+def _of_request(asked: Asked, told: list[Step]) -> str:
+    """An answered request is in force, a refused one is nowhere, an unanswered one once or never."""
+    found = sum(step.entry.decision.reason == asked.word for step in told)
+    if asked.answer is None and not asked.lost:
+        return f"{asked} was never answered"
+    if isinstance(asked.answer, Told):
+        wanted = (0,) if asked.answer.repeated else (1,)
+    elif isinstance(asked.answer, Refusal):
+        wanted = (0,)
+    else:
+        wanted = (0, 1)
+    return "" if found in wanted else f"{asked} stands {found} times in the log, expected {wanted}"

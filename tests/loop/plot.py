@@ -1,0 +1,186 @@
+"""The sweeps' plot: one job of three items from its file to the archive, with a fault on its way."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+from attrs import define, field
+from faults.disk import Disk
+from faults.seam import Fault
+
+from resumed.schemas.errors import ResumedError
+from resumed.schemas.job import Ending
+from resumed.store import admission, layout
+from resumed.store.journal import Journal
+
+from . import cases, laws, world
+from .clock import VirtualClock
+from .witness import Ran
+from .workers import Says
+from .world import Weather, World
+
+JOB = "harbour"
+ITEMS = ("a", "b", "c")
+
+
+@define(slots=False)
+class Recorded(Weather, Disk):
+    """A disk with weather that also remembers what a power cut could lose."""
+
+    started: int = 0
+    """How many calls the first daemon's life made, when a drill wants to know."""
+
+
+@define(frozen=True)
+class Line:
+    """A line whose commit returned: it was told to whoever waited."""
+
+    sequence: int
+    digest: str
+
+
+@define(frozen=True)
+class Plot:
+    """How the job runs: one item after the other, or two that end in the same moment."""
+
+    parallel: int = 1
+    repeatable: bool = True
+    ask: bool = True
+    """A person pauses and resumes it on the way."""
+
+    def says(self) -> Says:
+        """The handlers."""
+        return cases.usual(self.parallel)
+
+
+PLOTS = {
+    "one by one": Plot(),
+    "two at once, not repeatable": Plot(parallel=2, repeatable=False, ask=False),
+}
+
+
+@define
+class Played:
+    """What came of it."""
+
+    hit: bool = False
+    broken: list[str] = field(factory=list)
+    first: int = 0
+    """How many calls of the disk were made until the job rested, or the daemon died."""
+    second: int = 0
+    """How many calls the second daemon's start made, up to the job's end."""
+
+
+def fresh(root: Path, chance: Any, kind: type[Weather] = Weather) -> Any:
+    """An empty store and the disk over it."""
+    layout.create(root, "store-1", VirtualClock().now())
+    return Recorded(root=root, chance=chance) if kind is Recorded else Weather(chance=chance)
+
+
+class Player:
+    """Plays a plot on one disk."""
+
+    def __init__(self, plot: Plot, root: Path, sky: Weather, before: Sequence[Ran] = ()) -> None:
+        self.plot, self.root, self.sky, self.before = plot, root, sky, before
+        self.told = Played()
+
+    async def play(self, fault: Fault = None, second: Fault = None) -> Played:
+        """From nothing (or from what lies there) to the end of the job, whatever happens on the way."""
+        sky, told = self.sky, self.told
+        sky.fault = fault
+        contract = world.contract(repeatable=self.plot.repeatable)
+        with sky:
+            async with anyio.create_task_group() as group:
+                one = self.world = World(self.root, 1, [contract], self.plot.says(), group, sky)
+                one.machine.lasts = lambda frame: 1.0
+                one.witness.ran.extend(self.before)
+                one.heard = self._heard
+                try:
+                    await self._first()
+                    told.hit, told.first = sky.hit, len(sky.calls)
+                    await self._again(second)
+                    told.second = len(sky.calls) - told.first
+                finally:
+                    await one.daemon.kill()
+                    sky.revive()
+                    group.cancel_scope.cancel()
+        try:
+            told.broken += laws.check_invariants(one) + self._end()
+        except ResumedError as error:
+            told.broken.append(repr(error))
+        return told
+
+    def _heard(self, function: Any, args: tuple[Any, ...]) -> None:
+        if isinstance(self.sky, Recorded) and getattr(function, "__func__", None) is Journal.append:
+            self.sky.tell(Line(args[1], args[2]))
+
+    async def _first(self) -> None:
+        one = self.world
+        if isinstance(self.sky, Recorded):
+            one.witness.heard = self.sky.tell
+        await one.start(revive=False)
+        await one.admit(JOB, ITEMS)
+        if self.plot.ask:
+            await one.passes(1.5)
+            for kind in ("Pause", "Resume"):
+                one.daemon.soon(one.daemon.ask, JOB, kind)
+                await one.passes(1.2)
+        await self._rest()
+
+    async def _rest(self) -> None:
+        one = self.world
+        done = one.daemon.over.is_set
+        if not await one.until(lambda: done() or one.rests(JOB), 2 * world.HOUR):
+            self.told.broken.append(f"stuck: {one.entry(JOB)}")
+
+    async def _again(self, second: Fault) -> None:
+        """Start again if it was killed; a person does what the job asks for."""
+        one = self.world
+        for _ in range(12):
+            if one.daemon.over.is_set():
+                one.weather.revive()
+                one.weather.fault, second = second, None
+                await one.start(revive=False)
+            if not one.jobs and not await one.admit(JOB, ITEMS):
+                continue
+            await self._rest()
+            if one.daemon.over.is_set():
+                continue
+            entry = one.entry(JOB)
+            if entry is None:
+                return
+            for kind in ("Retry", "Resume"):
+                one.daemon.soon(one.daemon.ask, JOB, kind)
+                await one.passes(0.01)
+
+    def _end(self) -> list[str]:
+        one = self.world
+        folder = one.place(JOB)
+        if folder != one.layout.archived(JOB):
+            return [f"the job lies in {folder}"]
+        outcome = one.snapshot(JOB).outcome
+        broken = [] if outcome is not None and outcome.ending is Ending.COMPLETED else [f"ended as {outcome}"]
+        # The next start removes what could not be removed at the time; below a job's folder nobody would.
+        admission.clean(one.layout)
+        broken += [f"left over: {path}" for path in self.root.rglob(".*.tmp")]
+        return broken
+
+
+def broken_promises(player: Player, told: Sequence[Any]) -> list[str]:
+    """What was told before a power cut and is not there afterwards."""
+    folder = player.world.place(JOB)
+    lines = [one for one in told if isinstance(one, Line)]
+    if folder is None:
+        return [f"the job is gone, and {len(lines)} lines were told"] if lines else []
+    found = laws.digests(folder)
+    return [f"{one} is not there" for one in lines if found.get(one.sequence) != one.digest]
+
+
+def empty(root: Path) -> Path:
+    """The folder, with nothing in it."""
+    if root.exists():
+        shutil.rmtree(root)
+    root.mkdir()
+    return root

@@ -1,0 +1,211 @@
+"""Law, loop and store together: a kill, a power cut or a refusing disk at every call of one job's life."""
+
+import errno
+import itertools
+import logging
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.disk import materialise, states
+from faults.seam import Fail, Fault, Kill, Short
+from loop import clock, plot, world
+from loop.plot import Played, Player, Plot, Recorded
+from loop.witness import Ran
+from loop.world import Weather
+
+SEED = 11
+BACKENDS = {"one by one": "asyncio", "two at once, not repeatable": "trio"}
+"""Each plot on its own loop; at full count on both."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Faults on purpose need no log."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def ram() -> Iterator[Path]:
+    """A folder in memory."""
+    with world.folder() as root:
+        yield root
+
+
+def play(
+    ram: Path, told: Plot, backend: str, fault: Fault = None, second: Fault = None, recorded: bool = False
+) -> tuple[Played, Weather, Player]:
+    """The plot once, on an empty store."""
+    root = plot.empty(ram / "store")
+    sky = plot.fresh(root, random.Random(SEED), Recorded if recorded else Weather)
+    player = Player(told, root, sky)
+
+    async def main() -> None:
+        await player.play(fault, second)
+
+    clock.run(backend, SEED, main)
+    return player.told, sky, player
+
+
+def calls(ram: Path, name: str, backend: str) -> list[tuple[int, str]]:
+    """Every call that the undisturbed plot makes of the disk."""
+    told, sky, _ = play(ram, plot.PLOTS[name], backend)
+    assert [] == told.broken
+    return [(call.number, call.name) for call in sky.calls[: told.first]]
+
+
+def kills(found: list[tuple[int, str]]) -> list[Kill]:
+    """Before and after each call, and in the middle of each write."""
+    made = [Kill(at, when) for at, _ in found for when in ("before", "after")]
+    return made + [Kill(at, "half") for at, name in found if name == "pwrite"]
+
+
+@pytest.mark.parametrize("name", plot.PLOTS)
+def test_job_survives_a_kill_at_every_call(name: str, ram: Path) -> None:
+    """Killed before, after or within any call, the job goes on: what was done never runs again (C01)."""
+    backend = BACKENDS[name]
+    for fault in kills(calls(ram, name, backend)):
+        told, _, _ = play(ram, plot.PLOTS[name], backend, fault)
+
+        assert told.hit, fault
+        assert [] == told.broken, (name, fault)
+
+
+def kill_twice(ram: Path, name: str, backend: str, share: float) -> int:
+    """Killed once anywhere, and again at calls of what follows; how often."""
+    chance, count = random.Random(SEED), 0
+    for fault in kills(calls(ram, name, backend)):
+        first, _, _ = play(ram, plot.PLOTS[name], backend, fault)
+        picks = range(first.first, first.first + first.second)
+        wanted = len(picks) * share
+        some = int(wanted) + (chance.random() < wanted % 1)
+        for at in chance.sample(picks, some):
+            second = Kill(at, chance.choice(("before", "after")))
+            told, _, _ = play(ram, plot.PLOTS[name], backend, fault, second)
+            count += 1
+
+            assert [] == told.broken, (name, fault, second)
+    return count
+
+
+def test_recovery_survives_a_kill_at_its_own_calls(ram: Path, faults_scale: float) -> None:
+    """A daemon killed while it recovers from a kill leaves what the next one can go on from."""
+    assert 0 < kill_twice(ram, "one by one", "asyncio", 0.1 * faults_scale)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_recovery_survives_every_second_kill(backend: str, ram: Path) -> None:
+    """The same at many more points, with two items at once."""
+    assert 0 < kill_twice(ram, "two at once, not repeatable", backend, 0.25)
+
+
+def cut_power(
+    ram: Path, name: str, backend: str, most: int, every: int, fault: Fault = None
+) -> tuple[int, list[str]]:
+    """The states that a power cut may leave, each played to the end: how many, and the laws they broke."""
+    _, sky, _ = play(ram, plot.PLOTS[name], backend, fault, recorded=True)
+    assert isinstance(sky, Recorded)
+    count, broken = 0, []
+    for state in itertools.islice(states(sky, most=most, seed=SEED), None, None, every):
+        count += 1
+        root = materialise(state.tree, plot.empty(ram / "cut"))
+        before = [one for one in state.told if isinstance(one, Ran)]
+        player = Player(plot.PLOTS[name], root, Weather(chance=random.Random(SEED)), before)
+
+        async def main(player: Player = player) -> None:
+            await player.play()
+
+        clock.run(backend, SEED, main)
+        found = player.told.broken + plot.broken_promises(player, state.told)
+        if found:
+            broken.append(f"after call {state.point}, {state.why}: {found}")
+    return count, broken
+
+
+@pytest.mark.parametrize("name", plot.PLOTS)
+def test_job_survives_a_power_cut(name: str, ram: Path, faults_scale: float) -> None:
+    """Whatever a power cut loses, tears or reorders: every line told is there, and the job ends well."""
+    count, broken = cut_power(ram, name, BACKENDS[name], max(4, round(40 * faults_scale)), 1)
+
+    assert [] == broken[:3]
+    assert count > 50
+
+
+ERRNOS = (errno.EIO, errno.ENOSPC, errno.EMFILE)
+
+
+def refusals(found: list[tuple[int, str]], share: float) -> list[Fault]:
+    """Each call refused with each errno (at a share below 1 with one, in turn); each write cut short."""
+    made: list[Fault] = []
+    for at, name in found:
+        made += [Fail(at, number) for number in (ERRNOS if share >= 1 else (ERRNOS[at % 3],))]
+        made += [Short(at)] if name == "pwrite" else []
+    return made
+
+
+@pytest.mark.parametrize("name", plot.PLOTS)
+def test_job_survives_a_refusing_disk(name: str, ram: Path, faults_scale: float) -> None:
+    """EIO, ENOSPC, EMFILE or a short write at any call: the job ends well, and nothing told is lost."""
+    backend = BACKENDS[name]
+    for fault in refusals(calls(ram, name, backend), faults_scale):
+        told, _, _ = play(ram, plot.PLOTS[name], backend, fault)
+
+        assert told.hit, fault
+        assert [] == told.broken, (name, fault)
+
+
+class Spell:
+    """A disk that refuses everything for a while, from one call on."""
+
+    def __init__(self, at: int, player: Player) -> None:
+        self.at, self.player = at, player
+        self.until: int | None = None
+
+    def __call__(self, name: str, args: tuple[Any, ...]) -> int | None:
+        """The errno of a call, while it lasts."""
+        if not hasattr(self.player.world, "daemon") or len(self.player.sky.calls) < self.at:
+            return None
+        now = self.player.world.clock.micro
+        if self.until is None:
+            self.until = now + 20_000_000
+        return errno.ENOSPC if now < self.until else None
+
+
+def test_job_survives_a_disk_that_refuses_for_a_while(ram: Path, faults_scale: float) -> None:
+    """When every call fails for twenty seconds, from any call on, the job goes on by itself afterwards."""
+    found = calls(ram, "one by one", "asyncio")
+    for at, _ in found[:: 1 if faults_scale >= 1 else 3]:
+        root = plot.empty(ram / "store")
+        sky = plot.fresh(root, random.Random(SEED))
+        player = Player(plot.PLOTS["one by one"], root, sky)
+        sky.veto = Spell(at, player)
+
+        async def main(player: Player = player) -> None:
+            await player.play()
+
+        clock.run("asyncio", SEED, main)
+
+        assert sky.failures > 0
+        assert [] == player.told.broken, at
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_job_survives_a_power_cut_after_a_refusal(backend: str, ram: Path) -> None:
+    """A sync that failed, and then a power cut: what was told before and after it is found."""
+    name = "one by one"
+    total = 0
+    for at, what in calls(ram, name, backend):
+        if what.startswith("sync") or what == "pwrite":
+            count, broken = cut_power(ram, name, backend, 4, 7, Fail(at, errno.EIO))
+            total += count
+
+            assert [] == broken[:3], at
+    assert total > 500
