@@ -12,7 +12,7 @@ from typing import TypeVar
 import anyio
 import anyio.abc
 
-from resumed.schemas import events, strict
+from resumed.schemas import events
 from resumed.schemas.errors import (
     CommitError,
     DamagedError,
@@ -29,7 +29,7 @@ from resumed.store import archive, journal, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
-from . import outputs, views
+from . import deaths, outputs, views
 from .clock import Clock, within
 from .disk import Disk
 from .entry import JobEntry, Stage
@@ -46,8 +46,6 @@ logger = logging.getLogger(__name__)
 
 L = TypeVar("L")
 
-MAX_DEATHS = 3
-"""Deaths of one job's actor in a row, without a commit between, after which the job is held."""
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
@@ -155,13 +153,14 @@ class Supervisor:
         try:
             recovered = await self.reads.call(self.load, entry.folder)
         except UnreadableError as error:
-            self._unreadable(entry, error)
+            self._suspend(entry, error)
             self.start_soon(self._live, entry)
         except (DamagedError, NewerSchemaError) as error:
             await self._set_aside(entry, error)
         except Exception as error:  # noqa: BLE001 - one folder that our reader fails over stops no other
-            logger.error("job %s cannot be read: %s", entry.id, _text(error))
-            self._aside(entry, f"cannot read {entry.id}: {_text(error)}")
+            said = deaths.text(error)
+            logger.error("job %s cannot be read: %s", entry.id, said)
+            self._aside(entry, f"cannot read {entry.id}: {said}")
         else:
             self._row(entry, recovered.snapshot)
             if self._has_work(recovered.snapshot) or entry.box:
@@ -178,13 +177,10 @@ class Supervisor:
         """True when it needs an actor at once: an attempt is open, or it has ended and is not archived."""
         return snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
 
-    def _unreadable(self, entry: JobEntry, error: UnreadableError) -> None:
-        entry.stage = Stage.UNREADABLE
-        entry.since = entry.since or self.clock.now()
-        self._suspend(entry, error)
-
     def _suspend(self, entry: JobEntry, error: StoreError) -> None:
         """The job's files cannot go on for now: people are told, reports wait, slots go to others."""
+        if isinstance(error, UnreadableError):
+            entry.stage, entry.since = Stage.UNREADABLE, entry.since or self.clock.now()
         entry.trouble = str(error)
         entry.box.again(error)
         entry.box.refuse_requests(error)
@@ -278,18 +274,17 @@ class Supervisor:
         while True:
             try:
                 over = await self._once(entry)
-            except UnreadableError as error:
-                self._unreadable(entry, error)
-            except CommitError as error:
+            except (UnreadableError, CommitError) as error:
                 self._suspend(entry, error)
             except (DamagedError, NewerSchemaError) as error:
                 await self._set_aside(entry, error)
                 return
             except (Exception, BaseExceptionGroup, SystemExit, KeyboardInterrupt) as error:
-                if _is_cancellation(error):
+                if deaths.is_cancellation(error):
                     raise
-                self._died(entry, error)
-                if entry.stage is Stage.ASIDE:
+                deaths.record(entry, error)
+                if deaths.too_many(entry):
+                    self._aside(entry, f"its actor keeps dying: {entry.death}")
                     return
                 continue
             else:
@@ -312,7 +307,7 @@ class Supervisor:
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
         actor = JobActor(self, entry, recovered, writer)
         try:
-            await actor.run(self._dying(entry))
+            await actor.run(deaths.first_message(entry, self.workshop))
             actor.check_parkable()
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -329,41 +324,6 @@ class Supervisor:
             return False
         entry.stage = Stage.PARKED
         return True
-
-    def _died(self, entry: JobEntry, error: BaseException) -> None:
-        """Record an actor's death: reports in hand are decided again, requests in hand are answered."""
-        entry.crashes += 1
-        said = _text(error)
-        logger.error("the actor of %s died (%d in a row): %s", entry.id, entry.crashes, said)
-        back = entry.box.again(
-            CommitError(f"the actor of {entry.id} died, so the outcome is unknown: ask again")
-        )
-        entry.blamed = back[0] if len(back) == 1 else None
-        entry.trouble = entry.death = said
-        if entry.crashes > 2 * MAX_DEATHS:
-            # Not even a hold can be committed.
-            self._aside(entry, f"its actor keeps dying: {said}")
-
-    def _dying(self, entry: JobEntry) -> Message | None:
-        """What the next actor does first: hold a job whose actors keep dying, whatever they died over."""
-        if entry.crashes < MAX_DEATHS:
-            return None
-        blamed, entry.blamed = entry.blamed, None
-        if blamed is not None and isinstance(blamed.event, events.Returned):
-            # Its try is over either way; an answer that cannot be decided is a failure of it.
-            over = blamed.event
-            blamed.event = events.Raised(
-                unit=over.unit,
-                epoch=over.epoch,
-                number=over.number,
-                error=f"its answer could not be decided: {entry.death}",
-            )
-        elif blamed is not None and not isinstance(blamed.event, events.Raised | events.Gone):
-            entry.box.drop(blamed)
-            if isinstance(blamed.event, Offered):
-                self.workshop.decline(entry, blamed.event.worker)
-        reason = f"its actor died {entry.crashes} times in a row: {entry.death}"
-        return Message(events.Trouble(code="actor_died", reason=reason))
 
     async def _archive(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Move a job that has ended, in as many tries as it takes; a crash leaves it to the next start.
@@ -430,8 +390,6 @@ class Supervisor:
             return views.row(entry.snapshot, self.clock.now())
         return entry.row
 
-    # ---- time -----------------------------------------------------------------------------------------
-
     def _rung(self, entry: JobEntry) -> None:
         if entry.stage is Stage.ACTIVE:
             entry.box.wake()
@@ -440,19 +398,3 @@ class Supervisor:
 
     def _each_look(self, now: Instant) -> None:
         self.workshop.slots.end_idle_since(now.up / MICRO - IDLE_WORKER)
-
-
-def _is_cancellation(error: BaseException) -> bool:
-    """True for a group that holds our own cancellation: that is never contained."""
-    if not isinstance(error, BaseExceptionGroup):
-        return False
-    return error.subgroup(anyio.get_cancelled_exc_class()) is not None
-
-
-def _text(error: BaseException) -> str:
-    """What an error says, fit to be stored; making it never fails."""
-    try:
-        said = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - an error whose text cannot be made must not end us
-        said = f"{type(error).__name__} (its text cannot be printed)"
-    return strict.plain(said[:2000])
