@@ -12,7 +12,7 @@ import bare_disk
 import bare_store
 import command_line
 import whole_daemon
-from report import against, busy, figure, middle, percentile, say
+from report import against, figure, is_quiet, middle, percentile, say
 
 SIZES = (1, 64, 1_000)
 COMMITS = {1: 4_000, 64: 400, 1_000: 30}
@@ -31,6 +31,7 @@ class Bench:
         self._runs = 1 if asked.quick else asked.runs
         self._seconds = 0.5 if asked.quick else 3.0
         self._count = 0
+        self._quiet = is_quiet()
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -67,7 +68,13 @@ class Bench:
             figure("store.transitions_per_s", rate, "1/s", jobs=size)
             each = middle(syncs, "syncs a transition", "")
             figure("store.syncs_per_transition", each, "syncs", jobs=size)
-            against("transitions", rate, middle(flushes, "F beside it", "1/s"), STORE_MUST.get(size, 0.8))
+            against(
+                "transitions",
+                rate,
+                middle(flushes, "F beside it", "1/s"),
+                STORE_MUST.get(size, 0.8),
+                quiet=self._quiet,
+            )
 
     def _commits(self, size: int) -> int:
         commits = COMMITS.get(size, max(20, 20_000 // size))
@@ -91,7 +98,13 @@ class Bench:
             for name, share in (("p50", 0.5), ("p99", 0.99)):
                 found = middle([percentile(run.gaps, share) for run in runs], f"step {name}", "ms")
                 figure(f"daemon.step_ms_{name}", found, "ms", jobs=size)
-            against("steps", rate, middle(flushes, "F beside it", "1/s"), DAEMON_MUST.get(size, 0.6))
+            against(
+                "steps",
+                rate,
+                middle(flushes, "F beside it", "1/s"),
+                DAEMON_MUST.get(size, 0.6),
+                quiet=self._quiet,
+            )
 
     def cli(self) -> None:
         """A whole `resumectl status`, and the interpreter's share of it."""
@@ -134,10 +147,9 @@ def main(argv: list[str]) -> int:
         if unknown:
             say(f"bench: no measurement named {', '.join(unknown)}; there are {', '.join(known)}")
             return 2
-        busy()
         for name in asked.names or known:
             known[name]()
-        busy()
+        is_quiet()
     finally:
         shutil.rmtree(root, ignore_errors=True)
     return 0

@@ -17,11 +17,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def busy() -> None:
+def is_quiet() -> bool:
     """Say how busy the machine is: beside others' work no figure here means much, F least of all."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    advice = "" if load < cores * 0.75 else "; others are at work, so measure again when it is quiet"
-    say(f"load {load:.1f} on {cores} processors{advice}")
+    say(f"load {load:.1f} on {cores} processors")
+    return load < cores * 0.75
 
 
 def middle(values: list[float], what: str, unit: str) -> float:
@@ -37,9 +37,9 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def against(what: str, value: float, flushes: float, must: float) -> None:
+def against(what: str, value: float, flushes: float, must: float, *, quiet: bool) -> None:
     """Say a rate as a multiple of F, the flushes a second of one caller, beside what it must reach."""
-    if not flushes:
-        return
     verdict = "holds" if value >= must * flushes else "MISSED"
+    if not quiet:
+        verdict = "not judged, since others are at work here"
     say(f"  {what}: {value / flushes:.2f} F, must {must:.2f} F: {verdict}")
