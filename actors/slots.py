@@ -21,6 +21,10 @@ STREAK = 16
 """Tries in a row that a job may take in one slot while others wait for the same workflow."""
 STILLBORN = 3
 """Workers of one workflow that may end before they are ready, in a row, until its jobs are held."""
+MOST_IDLE = 60.0
+"""Seconds after which a worker that has nothing to do is ended."""
+MOST_START = 120.0
+"""Seconds in which a worker must be ready: what its author imports may be large and its disk cold."""
 Key = tuple[str, str, int]
 """(job, unit, number)"""
 
@@ -96,6 +100,7 @@ class Slots:
         offer: Callable[[str, str], None],
         trouble: Callable[[str, str, str], None],
         name: Callable[[], str],
+        seconds: Callable[[], float],
     ) -> None:
         self._spawn = spawn
         self._most = most
@@ -103,6 +108,7 @@ class Slots:
         self._offer = offer
         self._trouble = trouble
         self._name = name
+        self._seconds = seconds
         self.pools: dict[str, Pool] = {}
         self.hands: dict[str, Hand] = {}
         self.draining = False
@@ -179,7 +185,7 @@ class Slots:
             self._born_dead(pool, f"a worker could not be started: {error}")
             return
         pool.starting -= 1
-        hand = Hand(worker, pool)
+        hand = Hand(worker, pool, idle_since=self._seconds())
         pool.hands[name] = self.hands[name] = hand
 
     def ready(self, name: str) -> None:
@@ -315,10 +321,16 @@ class Slots:
             self._left = anyio.Event()
             await self._left.wait()
 
-    def end_idle_since(self, moment: float) -> None:
-        """End workers that have held nothing since `moment` and whom nobody waits for."""
+    def look(self) -> None:
+        """End workers that nobody has needed for long, and those that do not get ready."""
+        now = self._seconds()
         for hand in list(self.hands.values()):
-            quiet = hand.ready and not (hand.ending or hand.held or hand.offered or hand.pool.waiting)
-            if quiet and hand.idle_since < moment:
+            if hand.ending:
+                continue
+            if not hand.ready and hand.idle_since < now - MOST_START:
+                # Not `ending`: it counts as one that ended before it was ready.
+                hand.worker.kill()
+            quiet = hand.ready and not (hand.held or hand.offered or hand.pool.waiting)
+            if quiet and hand.idle_since < now - MOST_IDLE:
                 hand.ending = True
                 hand.worker.kill()

@@ -22,7 +22,7 @@ from resumed.schemas.errors import (
     StoreError,
     UnreadableError,
 )
-from resumed.schemas.instant import MICRO, Instant
+from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow
 from resumed.store import archive, journal, quarantine, recovery
@@ -49,8 +49,6 @@ L = TypeVar("L")
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
-IDLE_WORKER = 60.0
-"""Seconds after which a worker that has nothing to do is ended."""
 
 
 class Supervisor:
@@ -397,4 +395,5 @@ class Supervisor:
             self._activate(entry)
 
     def _each_look(self, now: Instant) -> None:
-        self.workshop.slots.end_idle_since(now.up / MICRO - IDLE_WORKER)
+        del now
+        self.workshop.slots.look()

@@ -79,6 +79,7 @@ class Workshop:
             offer=self._offer,
             trouble=self._trouble,
             name=self.name,
+            seconds=self._seconds,
         )
 
     def name(self) -> str:

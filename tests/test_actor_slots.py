@@ -52,6 +52,7 @@ async def test_want_during_an_offer_leaves_no_place_in_the_queue() -> None:
         offer=lambda job, worker: offers.append((job, worker)),
         trouble=lambda job, code, reason: None,
         name=lambda: "w-1",
+        seconds=lambda: 0.0,
     )
     slots.want("job", "digest", CONTRACT)
     for function, pool in starts:

@@ -504,3 +504,46 @@ def test_admission_in_doubt_is_found_again(backend: str) -> None:
             assert ItemState.DONE is one.snapshot("harbour").items["a"].state
 
     play(backend, case)
+
+
+def test_a_worker_that_never_gets_ready_is_ended(backend: str) -> None:
+    """Workers that start and then say nothing are ended in time; the job asks for a person."""
+
+    async def case(root: Path) -> None:
+        async with cases.made(root) as one:
+            one.machine.manners = Manners(never_ready=1.0)
+            await one.start()
+            await one.admit("harbour", ["a"])
+            assert await one.until(lambda: one.rests("harbour"))
+            hold = one.snapshot("harbour").hold
+
+            assert hold is not None
+            assert "before it was ready" in hold.reason
+            assert 3 == one.machine.did["never_ready"]
+
+    play(backend, case)
+
+
+def test_a_failed_start_makes_room_for_another_workflow(backend: str) -> None:
+    """With room for one worker, a workflow whose workers cannot start does not keep another one waiting."""
+
+    async def case(root: Path) -> None:
+        contracts = [world.contract("bad"), world.contract("good")]
+        async with cases.made(root, contracts=contracts, most_workers=1) as one:
+            spawn = one.machine.spawn
+
+            async def refusing(boss: Any, name: str, contract: Any) -> Any:
+                if contract.workflow == "bad":
+                    await one.clock.wait(1.0)
+                    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+                return await spawn(boss, name, contract)
+
+            one.spawn = refusing
+            await one.start()
+            await one.admit("first", ["a"], "bad")
+            await one.admit("second", ["a"], "good")
+
+            assert await one.until(lambda: one.entry("second") is None, 60.0)
+            assert one.snapshot("first").hold is not None
+
+    play(backend, case)

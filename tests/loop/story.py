@@ -96,6 +96,7 @@ class Story:
         names = [one for one in Manners.__attrs_attrs__ if one.name != "slowest"]  # type: ignore[attr-defined]
         drawn = {one.name: chance.choice((0.0, 0.0, 0.05, 0.2)) for one in names}
         drawn["say_trouble"] /= 4
+        drawn["never_ready"] /= 4
         return Manners(**drawn, slowest=chance.choice((0.1, 2.0, 30.0)))
 
     def says(self, frame: frames.Run) -> decisions.Answer:

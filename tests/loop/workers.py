@@ -29,6 +29,7 @@ class Manners:
     refuse_start: float = 0.0
     die_before_ready: float = 0.0
     say_trouble: float = 0.0
+    never_ready: float = 0.0
     raise_error: float = 0.0
     die: float = 0.0
     die_after_answer: float = 0.0
@@ -166,6 +167,8 @@ class FakeWorker:
     async def _begin(self) -> None:
         machine = self.machine
         await machine.clock.wait(machine.chance.choice((0, 0.02, 0.3)))
+        if machine.odds("never_ready"):
+            return
         if machine.odds("die_before_ready"):
             self.kill()
         elif machine.odds("say_trouble"):

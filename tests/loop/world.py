@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -210,7 +210,7 @@ class Daemon:
         return self.killed or self.world.weather.dead
 
     async def _spawn(self, name: str, contract: Contract) -> FakeWorker:
-        return await self.world.machine.spawn(self, name, contract)
+        return await self.world.spawn(self, name, contract)
 
     @staticmethod
     async def _whole(contract: Contract) -> Contract:
@@ -334,6 +334,7 @@ class World:
         self.weather = weather
         self.witness = Witness()
         self.machine = Machine(self.clock, self.chance, self.witness, says, group)
+        self.spawn: Callable[..., Awaitable[FakeWorker]] = self.machine.spawn
         self.group = group
         self.pace = Pace()
         self.shelf = Shelf(contracts)
