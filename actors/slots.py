@@ -21,6 +21,8 @@ STREAK = 16
 """Tries in a row that a job may take in one slot while others wait for the same workflow."""
 STILLBORN = 3
 """Workers of one workflow that may end before they are ready, in a row, until its jobs are held."""
+TURN = 10.0
+"""Seconds after which a worker gives way to a workflow that has none, when there is room for no more."""
 MOST_IDLE = 60.0
 """Seconds after which a worker that has nothing to do is ended."""
 MOST_START = 120.0
@@ -69,12 +71,16 @@ class Hand:
     offered: set[str] = field(factory=set)
     ready: bool = False
     ending: bool = False
+    closing: bool = False
+    """It takes no further try: a workflow that has no worker waits for its place."""
+    born: float = 0.0
     idle_since: float = 0.0
     streak: int = 0
 
     def free(self) -> bool:
         """True when one more try fits."""
-        return self.ready and not self.ending and len(self.held) + len(self.offered) < self.worker.slots
+        usable = self.ready and not (self.ending or self.closing)
+        return usable and len(self.held) + len(self.offered) < self.worker.slots
 
 
 @define(eq=False)
@@ -86,6 +92,12 @@ class Pool:
     waiting: dict[str, None] = field(factory=dict)
     starting: int = 0
     stillborn: int = 0
+    grown: float = 0.0
+    """When a worker was started for it last."""
+
+    def starves(self) -> bool:
+        """True when jobs wait for a worker and none is there or on its way."""
+        return bool(self.waiting) and not self.hands and not self.starting
 
 
 class Slots:
@@ -147,6 +159,11 @@ class Slots:
             hand.offered.add(job)
             self._offer(job, hand.worker.name)
 
+    def _pump_all(self) -> None:
+        """A place is free: the workflow that got a worker the longest ago comes first."""
+        for pool in sorted(self.pools.values(), key=lambda each: each.grown):
+            self.pump(pool)
+
     def _grow(self, pool: Pool) -> None:
         coming = sum(hand.worker.slots for hand in pool.hands.values() if not hand.ready)
         coming += pool.starting * pool.contract.slots
@@ -156,6 +173,7 @@ class Slots:
         if total >= self._most and not self._end_idle(pool):
             return
         pool.starting += 1
+        pool.grown = self._seconds()
         self._start_soon(self._start, pool)
 
     def _end_idle(self, wanting: Pool) -> bool:
@@ -185,7 +203,8 @@ class Slots:
             self._born_dead(pool, f"a worker could not be started: {error}")
             return
         pool.starting -= 1
-        hand = Hand(worker, pool, idle_since=self._seconds())
+        now = self._seconds()
+        hand = Hand(worker, pool, born=now, idle_since=now)
         pool.hands[name] = self.hands[name] = hand
 
     def ready(self, name: str) -> None:
@@ -217,8 +236,7 @@ class Slots:
         if not hand.ready and not hand.ending:
             said = hand.worker.stderr_tail(300).strip()
             self._born_dead(hand.pool, f"its worker ended before it was ready: {said or 'it said nothing'}")
-        for pool in list(self.pools.values()):
-            self.pump(pool)
+        self._pump_all()
         return sorted(hand.held)
 
     def _born_dead(self, pool: Pool, reason: str) -> None:
@@ -229,8 +247,7 @@ class Slots:
             for job in waiting:
                 self._trouble(job, "worker", reason)
         # Its place among the workers is free: another workflow may have waited for just that.
-        for each in list(self.pools.values()):
-            self.pump(each)
+        self._pump_all()
 
     def holds(self, name: str, key: Key) -> bool:
         """True while the worker has the try in hand."""
@@ -270,6 +287,7 @@ class Slots:
         hand.held.discard(key)
         if not hand.held:
             hand.idle_since = now
+        self._give_way(hand)
         if hand.pool.waiting:
             self.pump(hand.pool)
 
@@ -281,12 +299,25 @@ class Slots:
         hand.offered.discard(job)
         if not hand.held:
             hand.idle_since = now
+        self._give_way(hand)
         self.pump(hand.pool)
+
+    def _give_way(self, hand: Hand) -> None:
+        """A worker that has had its turn ends when a workflow without any waits for its place."""
+        if not hand.closing and self._seconds() - hand.born >= TURN:
+            starving = sum(pool.starves() for pool in self.pools.values())
+            hand.closing = starving > sum(each.ending or each.closing for each in self.hands.values())
+        if hand.closing and not (hand.held or hand.offered or hand.ending):
+            hand.ending = True
+            hand.worker.kill()
 
     def may_go_on(self, name: str) -> bool:
         """Whether a job may take its next try in the slot it holds: others who wait get their turn."""
         hand = self.hands.get(name)
         if hand is None or hand.ending or self.draining:
+            return False
+        self._give_way(hand)
+        if hand.closing:
             return False
         if not hand.pool.waiting:
             hand.streak = 0

@@ -544,6 +544,25 @@ def test_a_failed_start_makes_room_for_another_workflow(backend: str) -> None:
             await one.admit("second", ["a"], "good")
 
             assert await one.until(lambda: one.entry("second") is None, 60.0)
-            assert one.snapshot("first").hold is not None
+            assert await one.until(lambda: one.snapshot("first").hold is not None, 300.0)
+
+    play(backend, case)
+
+
+def test_a_workflow_with_much_to_do_gives_way(backend: str) -> None:
+    """With room for one worker, a job of many items does not keep another workflow's job waiting."""
+
+    async def case(root: Path) -> None:
+        contracts = [world.contract("long"), world.contract("short")]
+        async with cases.made(root, contracts=contracts, most_workers=1) as one:
+            one.machine.lasts = lambda frame: 1.0
+            await one.start()
+            await one.admit("long", [f"item-{number}" for number in range(100)], "long")
+            await one.passes(5.0)
+            await one.admit("short", ["a"], "short")
+
+            assert await one.until(lambda: one.entry("short") is None, 30.0)
+            assert one.entry("long") is not None
+            assert await one.until(lambda: one.entry("long") is None, 300.0)
 
     play(backend, case)
