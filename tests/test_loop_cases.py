@@ -125,7 +125,7 @@ def test_cancel_against_completion_has_one_winner(backend: str) -> None:
 
         return case
 
-    for micro in range(0, 900_000, 15_000):
+    for micro in range(0, 900_000, 25_000):
         play(backend, at(micro), micro)
 
     assert {Ending.COMPLETED, Ending.CANCELED} == seen

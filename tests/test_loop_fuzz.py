@@ -8,6 +8,9 @@ import os
 
 import pytest
 from loop import story
+from loop.world import World
+
+from resumed.store.journal import Journal
 
 SEEDS = 2000
 PART = 20
@@ -93,6 +96,29 @@ def test_fault_stays_mended(case: str) -> None:
     backend, seed = PINNED[case]
 
     assert [] == story.run(seed, backend).broken
+
+
+def careless_append(log: Journal, raw: bytes, sequence: int, digest: str) -> None:
+    """Says that a line is durable, and writes nothing."""
+    log.sequence, log.digest = sequence, digest
+
+
+async def careless_living(made: World) -> None:
+    """Does not wait for the workers of the daemon before."""
+
+
+LEFT_OUT = {
+    "the writing of a line": (Journal, "append", careless_append),
+    "the proof that workers are gone": (World, "end_workers", careless_living),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_drill_sees_what_is_left_out(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The drill would notice: without one of the loop's duties its laws are broken within a few seeds."""
+    monkeypatch.setattr(*LEFT_OUT[case])
+
+    assert any(story.run(seed, "asyncio").broken for seed in range(20, 60))
 
 
 @pytest.mark.skipif(replay() is None, reason="names no seed: RESUMED_LOOP_SEED=asyncio:1234")

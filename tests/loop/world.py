@@ -352,10 +352,7 @@ class World:
     async def start(self, unproven: bool = False, revive: bool = True) -> Daemon:
         """Start a daemon, once every worker of before is known gone (or not to be proven so)."""
         left = self.machine.living()
-        for worker in left:
-            # Its keeper has seen the pipe close; what it runs may still end by itself meanwhile.
-            self.group.start_soon(self._end_later, worker)
-        await self.until(lambda: not self.machine.living())
+        await self.end_workers()
         if revive:
             self.weather.revive()
         self.weather.storm = self.weather.blind = 0.0
@@ -370,6 +367,13 @@ class World:
         self.group.start_soon(daemon.live)
         await self.until(daemon.started.is_set)
         return daemon
+
+    async def end_workers(self) -> None:
+        """Know that every worker of the daemon before is gone."""
+        for worker in self.machine.living():
+            # Its keeper has seen the pipe close; what it runs may still end by itself meanwhile.
+            self.group.start_soon(self._end_later, worker)
+        await self.until(lambda: not self.machine.living())
 
     async def _end_later(self, worker: FakeWorker) -> None:
         await self.clock.wait(self.chance.choice((0.0, 0.1, 1.0)))
