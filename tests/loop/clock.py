@@ -83,11 +83,13 @@ async def settle() -> None:
         await trio.testing.wait_all_tasks_blocked()
         return
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
-    await asyncio.sleep(0)
-    # anyio calls itself again for as long as a cancelled task is shielded.
-    # And there is no event for "nobody else can run".
-    while any(getattr(each._callback, "__name__", "") != "_deliver_cancellation" for each in ready):  # noqa: ASYNC110
+    quiet = 0
+    # anyio calls itself again for as long as a cancelled task is shielded, and must be let do so once more
+    # after everybody else has stopped: only then does a task that left its shield hear of it.
+    while quiet < 3:
         await asyncio.sleep(0)
+        alone = all(getattr(each._callback, "__name__", "") == "_deliver_cancellation" for each in ready)
+        quiet = quiet + 1 if alone and ready else 3 if alone else 0
 
 
 def run(backend: str, seed: int, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
