@@ -52,7 +52,9 @@ class ThreadDisk:
     """A small pool of threads; `run` must be running for calls to be answered."""
 
     def __init__(self, threads: int = 4) -> None:
-        self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._calls: deque[_Call | None] = deque()
+        self._sleepers: deque[None] = deque()
+        self._tokens: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._finished: deque[_Call] = deque()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._threads = [
@@ -66,7 +68,7 @@ class ThreadDisk:
             thread.start()
 
     def _work(self) -> None:
-        while (call := self._queue.get()) is not None:
+        while (call := self._next()) is not None:
             try:
                 call.result = call.function(*call.args)
             except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
@@ -78,14 +80,46 @@ class ThreadDisk:
                 self._rung = True
                 os.eventfd_write(self._bell, 1)
 
+    def _next(self) -> _Call | None:
+        """The next call; sleeps while there is none. A thread that is at work is not woken for the next one.
+
+        The order that must hold: on the list of sleepers, then one more look. Entries and tokens together
+        are as many as the threads on their way to sleep, so whoever finds no entry to take back has a token.
+        """
+        while True:
+            try:
+                return self._calls.popleft()
+            except IndexError:
+                self._sleepers.append(None)
+            if self._calls:
+                try:
+                    self._sleepers.pop()
+                    continue
+                except IndexError:
+                    pass
+            self._tokens.get()
+
+    def _hand_over(self, call: _Call | None) -> None:
+        self._calls.append(call)
+        try:
+            self._sleepers.pop()
+        except IndexError:
+            return
+        self._tokens.put(None)
+
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """The function's result or its error, once a thread has run it."""
         if not self._open:
             raise GoneError("cannot reach the disk: its threads have ended")
         call = _Call(function, args)
-        self._queue.put(call)
-        with anyio.CancelScope(shield=True):
+        self._hand_over(call)
+        try:
             await call.done.wait()
+        except anyio.get_cancelled_exc_class():
+            # A scope for each call would cost as much as the rest of this function.
+            with anyio.CancelScope(shield=True):
+                await call.done.wait()
+            raise
         if call.error is not None:
             raise call.error
         result: T = call.result
@@ -100,7 +134,7 @@ class ThreadDisk:
         finally:
             self._open = False
             for _ in self._threads:
-                self._queue.put(None)
+                self._hand_over(None)
             for thread in self._threads:
                 thread.join()
             self._ring()

@@ -49,8 +49,8 @@ class JobEntry:
     """The contract digest: which pool runs it."""
     running: dict[tuple[str, int], str] = field(factory=dict)
     """Tries handed to a worker (unit, number) -> its name; taken until their end is adopted."""
-    folders: dict[tuple[str, int], str] = field(factory=dict)
-    """Scratch folders of running tries."""
+    folders: dict[tuple[str, int], tuple[str, bool]] = field(factory=dict)
+    """Scratch folders of running tries, and whether we made them."""
     stopping: set[tuple[str, int]] = field(factory=set)
     """Tries whose stop has been asked for."""
     answers: OrderedDict[tuple[str, int], Answer] = field(factory=OrderedDict)

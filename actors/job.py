@@ -77,6 +77,8 @@ class JobActor:
         self.snapshot = recovered.snapshot
         self.checkpointed = recovered.checkpoint
         self._checkpoint_size = 0
+        self._now = house.clock.now()
+        """When it last looked at the clock: once a turn."""
 
     async def run(self, first: Message | None = None) -> None:
         """Live until there is nothing to do now or soon. Raises StoreError when the files cannot go on.
@@ -88,7 +90,7 @@ class JobActor:
         if first is not None:
             await self._decide([first])
         while True:
-            self._act()
+            self._act(self._now)
             if not self.entry.box and self._may_park():
                 return
             await self.entry.box.wait()
@@ -137,7 +139,7 @@ class JobActor:
         return event.output is None and getattr(event.answer.decided, "output", None) is not None
 
     async def _decide(self, messages: list[Message]) -> None:
-        now = self.house.clock.now()
+        now = self._now = self.house.clock.now()
         line, after, verdicts = self._draw_up(messages, now)
         if line is not None and not await self._commit(line, messages):
             return
@@ -306,11 +308,11 @@ class JobActor:
 
     # ---- acting ---------------------------------------------------------------------------------------
 
-    def _act(self) -> None:
+    def _act(self, now: Instant) -> None:
         """Start what is due and not running, stop what is no longer to run, free what is over."""
         entry, snapshot, house = self.entry, self.snapshot, self.house
         starts = False
-        actions = due.due(snapshot, house.clock.now())
+        actions = due.due(snapshot, now)
         for action in actions:
             key = (action.id, action.n)
             if action.kind is ActionKind.STOP and key not in entry.stopping:

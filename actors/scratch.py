@@ -12,9 +12,10 @@ def make(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder and all in it; what cannot be removed now is left to the next start."""
-    shutil.rmtree(folder, ignore_errors=True)
+def remove(*folders: Path) -> None:
+    """Remove folders and all in them, where they are; what cannot be removed is left to the next start."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def empty(root: Path) -> None:

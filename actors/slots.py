@@ -279,33 +279,33 @@ class Slots:
         if hand is not None:
             hand.held.add(key)
 
-    def release(self, name: str, key: Key, now: float) -> None:
+    def release(self, name: str, key: Key) -> None:
         """The try is over; its place is free."""
         hand = self.hands.get(name)
         if hand is None:
             return
         hand.held.discard(key)
         if not hand.held:
-            hand.idle_since = now
+            hand.idle_since = self._seconds()
         self._give_way(hand)
         if hand.pool.waiting:
             self.pump(hand.pool)
 
-    def decline(self, name: str, job: str, now: float) -> None:
+    def decline(self, name: str, job: str) -> None:
         """The job did not use the place it was offered."""
         hand = self.hands.get(name)
         if hand is None:
             return
         hand.offered.discard(job)
         if not hand.held:
-            hand.idle_since = now
+            hand.idle_since = self._seconds()
         self._give_way(hand)
         self.pump(hand.pool)
 
     def _give_way(self, hand: Hand) -> None:
         """A worker that has had its turn ends when a workflow without any waits for its place."""
-        if not hand.closing and self._seconds() - hand.born >= TURN:
-            starving = sum(pool.starves() for pool in self.pools.values())
+        starving = 0 if hand.closing else sum(pool.starves() for pool in self.pools.values())
+        if starving and self._seconds() - hand.born >= TURN:
             hand.closing = starving > sum(each.ending or each.closing for each in self.hands.values())
         if hand.closing and not (hand.held or hand.offered or hand.ending):
             hand.ending = True

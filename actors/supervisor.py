@@ -364,7 +364,8 @@ class Supervisor:
         """A new snapshot is in force."""
         entry.snapshot = snapshot
         entry.digest = snapshot.code_version.contract
-        self.timers.set(entry, due.next_due(snapshot, self.clock.now()))
+        # Its newest moment is the commit's own: the clock is not asked again for each.
+        self.timers.set(entry, due.next_due(snapshot, snapshot.newest))
         if entry.watchers:
             entry.changed()
 

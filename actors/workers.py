@@ -25,6 +25,7 @@ from resumed.schemas.workflow import Contract
 
 from . import containment, readable
 from .containment import Containment, Identity
+from .soon import soon
 from .worker import keeper
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -146,39 +147,41 @@ class WorkerProcess:
             raise
 
     def send(self, frame: frames.ToWorker) -> None:
-        """Send a frame at once, or as soon as the worker reads; GoneError when it is gone.
+        """Send a frame in the loop's next turn, or as soon as the worker reads; GoneError when it is gone.
 
         FaultyInputError when the frame is too large: nothing was sent.
         """
         raw = frames.write(frame)
         if self.gone.is_set():
             raise GoneError(f"cannot send to worker {self.name}: it is gone")
-        sent = 0
         if not self._waiting:
-            try:
-                sent = self._socket.send(raw)
-            except BlockingIOError:
-                pass
-            except OSError:
-                return  # it closed its end: `on_gone` follows
-            if sent == len(raw):
-                return
-            self._group.start_soon(self._flush)
-        self._waiting += raw[sent:]
+            soon(self._send_waiting)
+        self._waiting += raw
         if len(self._waiting) > MAX_WAITING:
             self._fault(FaultyInputError(f"cannot send to worker {self.name}", ("it reads no frames",)))
+
+    def _send_waiting(self) -> None:
+        """One call for all frames of a turn of the loop: each call gives the interpreter lock away."""
+        if self._write_some() and self._waiting and not self.gone.is_set():
+            self._group.start_soon(self._flush)
 
     async def _flush(self) -> None:
         while self._waiting:
             await anyio.wait_writable(self._socket)
-            try:
-                sent = self._socket.send(memoryview(self._waiting)[:_AT_ONCE])
-            except BlockingIOError:
-                continue
-            except OSError:
-                self._waiting.clear()
-                break
-            del self._waiting[:sent]
+            self._write_some()
+
+    def _write_some(self) -> bool:
+        """Write what the socket takes; False when there is nobody to write to."""
+        try:
+            sent = self._socket.send(memoryview(self._waiting)[:_AT_ONCE]) if self._waiting else 0
+        except BlockingIOError:
+            return True
+        except OSError:
+            # It closed its end: `on_gone` follows.
+            self._waiting.clear()
+            return False
+        del self._waiting[:sent]
+        return True
 
     async def _read(self) -> None:
         try:

@@ -5,7 +5,6 @@ It never decides what an answer means and commits nothing; a frame for a job not
 
 import hashlib
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 SUSPECT_SECONDS = 5.0
 """How long a suspect try holds the others back, unless it ends first (DESIGN.md section 3)."""
+SWEPT = 64
+"""How many folders that may not be there are looked for at a time."""
 STOP_MARGIN = 5.0
 """Seconds beyond a step's grace time after which a worker that did not say `stopped` is ended for all."""
 
@@ -70,6 +71,8 @@ class Workshop:
         self.scratch = folder
         self._count = 0
         self._prefix = hashlib.sha256(repr(desk.clock.now()).encode()).hexdigest()[:8]
+        self._left: list[str] = []
+        """Folders of tries that are over, to be swept."""
         self._suspect: _Suspect | None = None
         self._gated: set[str] = set()
         self.slots = Slots(
@@ -95,7 +98,7 @@ class Workshop:
     def _offer(self, job: str, worker: str) -> None:
         entry = self.desk.entry(job)
         if entry is None:
-            self.slots.decline(worker, job, self._seconds())
+            self.slots.decline(worker, job)
         else:
             self.desk.post(entry, Message(Offered(worker)))
 
@@ -151,7 +154,7 @@ class Workshop:
 
     def decline(self, entry: JobEntry, worker: str) -> None:
         """The slot goes back."""
-        self.slots.decline(worker, entry.id, self._seconds())
+        self.slots.decline(worker, entry.id)
 
     def give_back(self, entry: JobEntry) -> None:
         """The job cannot use a slot for now: those offered to it go to others."""
@@ -183,9 +186,10 @@ class Workshop:
     def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
         """Make the try's folder where programs need one, and send; False when the worker is gone."""
         folder = self._scratch(entry, row)
-        entry.folders[row.item, row.number] = folder
         # A Python worker makes the folder itself once its author asks for it: most steps never do.
-        if snapshot.contract.definition and not snapshot.contract.entry:
+        made = bool(snapshot.contract.definition and not snapshot.contract.entry)
+        entry.folders[row.item, row.number] = (folder, made)
+        if made:
             try:
                 scratch.make(Path(folder))
                 scratch.make(log_file(entry.folder, row.item).parent)
@@ -233,7 +237,7 @@ class Workshop:
             self.desk.start_soon(self._insist, entry, row, grace + STOP_MARGIN)
             return
         # Its worker is gone, or never heard of it: the end is known already.
-        self.slots.release(row.worker, (entry.id, unit, row.number), self._seconds())
+        self.slots.release(row.worker, (entry.id, unit, row.number))
         began = (unit, row.number) in entry.running
         gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False, began=began)
         self.desk.post(entry, Message(gone))
@@ -252,13 +256,19 @@ class Workshop:
     def ended(self, entry: JobEntry, unit: str, number: int) -> None:
         """The try's end is adopted: its slot is free, and its folder goes."""
         worker = entry.running.pop((unit, number), "")
-        left = entry.folders.pop((unit, number), None)
-        if left is not None and os.path.lexists(left):
-            self.desk.start_soon(self._clean, Path(left))
+        self._leave(*entry.folders.pop((unit, number), ("", False)))
         entry.stopping.discard((unit, number))
         key = (entry.id, unit, number)
         self._clear(key)
-        self.slots.release(worker, key, self._seconds())
+        self.slots.release(worker, key)
+
+    def _leave(self, folder: str, made: bool) -> None:
+        """A try's folder goes: at once where we made it, else with others, as it is seldom there."""
+        if folder:
+            self._left.append(folder)
+        if made or len(self._left) >= SWEPT:
+            left, self._left = self._left, []
+            self.desk.start_soon(self._clean, *map(Path, left))
 
     def abandon(self, entry: JobEntry) -> None:
         """The job is out of our hands: its slots go back, and what still runs of it is told to end."""
@@ -274,8 +284,8 @@ class Workshop:
         if self.slots.holds(worker, key):
             self.slots.kill(worker)
 
-    async def _clean(self, folder: Path) -> None:
-        await self.desk.disk.call(scratch.remove, folder)
+    async def _clean(self, *folders: Path) -> None:
+        await self.desk.disk.call(scratch.remove, *folders)
 
     # ---- from the workers -----------------------------------------------------------------------------
 
@@ -290,7 +300,7 @@ class Workshop:
         entry = self.desk.entry(frame.job)
         if entry is None or (frame.item, frame.number) not in entry.running:
             # Of a job that was abandoned: its place is free now.
-            self.slots.release(worker.name, (frame.job, frame.item, frame.number), self._seconds())
+            self.slots.release(worker.name, (frame.job, frame.item, frame.number))
         if entry is None or not self._is_its_own(entry, worker, frame):
             logger.warning(
                 "worker %s answered for %s, which it does not run; nothing was changed",

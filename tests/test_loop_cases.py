@@ -17,6 +17,7 @@ from resumed.actors import job as jobs
 from resumed.actors.entry import Stage
 from resumed.actors.mailbox import Mailbox
 from resumed.schemas import events, frames
+from resumed.schemas.instant import Instant
 from resumed.schemas.job import Ending, ItemState
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
@@ -229,10 +230,10 @@ def test_a_shutdown_ends_all_promptly(backend: str, monkeypatch: pytest.MonkeyPa
     """While one actor keeps dying, a shutdown still ends all ten jobs in good order and in time (C47)."""
     act = jobs.JobActor._act
 
-    def mortal(actor: jobs.JobActor) -> None:
+    def mortal(actor: jobs.JobActor, now: Instant) -> None:
         if actor.entry.id == "job-3" and actor.snapshot.tries:
             raise ValueError("a bad value")
-        act(actor)
+        act(actor, now)
 
     monkeypatch.setattr(jobs.JobActor, "_act", mortal)
 
@@ -464,8 +465,8 @@ def test_a_job_set_aside_gives_its_slots_back(backend: str, monkeypatch: pytest.
     """A job whose actors cannot even commit a hold is set aside, and another one gets the only worker."""
     act = jobs.JobActor._act
 
-    def mortal(actor: jobs.JobActor) -> None:
-        act(actor)
+    def mortal(actor: jobs.JobActor, now: Instant) -> None:
+        act(actor, now)
         if actor.entry.id == "bad" and actor.snapshot.tries:
             raise ValueError("a bad value")
 
