@@ -59,6 +59,7 @@ def one_line_each(daemon: Daemon, job: str) -> None:
         assert ITEMS == sorted(said.item for said in daemon.witness.lines(job, event=event)), (job, event)
 
 
+@pytest.mark.timeout(600)
 def test_twenty_resumes_and_a_dropped_file_make_one_attempt(daemon: Daemon, faults_scale: float) -> None:
     """C15: when 20 clients resume one job at once and its file arrives again by the folder, one attempt
     starts, every answer names it, and every item runs once."""
@@ -79,6 +80,7 @@ def test_twenty_resumes_and_a_dropped_file_make_one_attempt(daemon: Daemon, faul
         one_line_each(daemon, job)
 
 
+@pytest.mark.timeout(600)
 def test_resumes_that_land_during_start_up_make_one_attempt(daemon: Daemon, faults_scale: float) -> None:
     """C15: resumes that arrive while the daemon still reads its jobs make one attempt too."""
     daemon.works("short", "work", 5, parallel=3)

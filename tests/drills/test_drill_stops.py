@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from resumed.schemas.job import ItemState
 
 from .kit import FINAL, Daemon, command, until
@@ -114,6 +116,7 @@ def test_a_second_daemon_leaves_and_names_the_holder(daemon: Daemon) -> None:
     assert "completed" == daemon.wait_status("alone", *FINAL)["status"]
 
 
+@pytest.mark.timeout(600)
 def test_two_starts_at_one_instant_leave_one_daemon(daemon: Daemon, faults_scale: float) -> None:
     """Two starts on a fresh store at one instant leave exactly one daemon; the other ends with 75 (C35)."""
     for _ in range(max(2, round(100 * faults_scale / 3))):
