@@ -46,8 +46,8 @@ class House(Protocol):
     draining: bool
     """True once the daemon ends: an attempt without open tries may be left to the next start."""
 
-    def adopted(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """A new snapshot is in force."""
+    def adopted(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
+        """This snapshot is in force; look again when `due` names the next instant after `now`."""
         ...
 
     def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
@@ -85,7 +85,7 @@ class JobActor:
 
         `first` is decided before anything is done or read: the hold of a job whose actors keep dying.
         """
-        self.house.adopted(self.entry, self.snapshot)
+        self.house.adopted(self.entry, self.snapshot, self._now)
         await self._wake()
         if first is not None:
             await self._decide([first])
@@ -145,6 +145,9 @@ class JobActor:
             return
         if line is not None:
             self._adopt(after)
+        else:
+            # Nothing changed but the time: without this the instant after the one that rang would be missed.
+            self.house.adopted(self.entry, self.snapshot, now)
         for message, verdict in zip(messages, verdicts, strict=True):
             if message.reply is not None:
                 message.reply.fill(Answered(verdict, self.snapshot))
@@ -272,7 +275,7 @@ class JobActor:
             before.attempt is None or before.attempt.epoch != snapshot.attempt.epoch
         ):
             entry.epoch = snapshot.attempt.epoch
-        self.house.adopted(entry, snapshot)
+        self.house.adopted(entry, snapshot, self._now)
 
     async def _checkpoint(self, why: str, *, fill: bool, reload: bool = True) -> None:
         """Rotate the log, then write the checkpoint; one that fails is no commit and is tried again later."""

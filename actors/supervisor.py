@@ -360,12 +360,11 @@ class Supervisor:
 
     # ---- what actors ask ------------------------------------------------------------------------------
 
-    def adopted(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """A new snapshot is in force."""
+    def adopted(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
+        """This snapshot is in force."""
         entry.snapshot = snapshot
         entry.digest = snapshot.code_version.contract
-        # Its newest moment is the commit's own: the clock is not asked again for each.
-        self.timers.set(entry, due.next_due(snapshot, snapshot.newest))
+        self.timers.set(entry, due.next_due(snapshot, now))
         if entry.watchers:
             entry.changed()
 

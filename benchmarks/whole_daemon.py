@@ -17,6 +17,7 @@ from resumed.actors.clock import SystemClock
 from resumed.actors.entry import JobEntry
 from resumed.actors.house import House
 from resumed.actors.supervisor import Supervisor
+from resumed.schemas.instant import Instant
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
@@ -54,8 +55,8 @@ class Watch:
         """Look at every snapshot that comes into force from now on."""
         adopted = supervisor.adopted
 
-        def watched(entry: JobEntry, snapshot: Snapshot) -> None:
-            adopted(entry, snapshot)
+        def watched(entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
+            adopted(entry, snapshot, now)
             self._look(entry.id, snapshot.position.occurrence)
 
         setattr(supervisor, "adopted", watched)  # noqa: B010 - the seam is a method, and stays one
