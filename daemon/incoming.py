@@ -117,7 +117,19 @@ class Incoming:
         except (StoreError, OSError, GoneError) as error:
             self._say_once(name, f"The file {name!r} could not be admitted yet: {error}")
             return True
+        except Exception as error:  # noqa: BLE001  # logged in full there
+            return await self._give_up(name, error)
         self._said.pop(name, None)
+        return True
+
+    async def _give_up(self, name: str, error: Exception) -> bool:
+        """Puts a file aside that met a fault of ours: left in its place it would meet it at every start."""
+        log.error("The file %r met an internal error.", name, exc_info=error)
+        try:
+            what = f"cannot admit {_shown(name)}: internal error"
+            await self._reject(name, "internal", what, (strict.plain(f"{type(error).__name__}: {error}"),))
+        except Exception as trouble:  # noqa: BLE001  # it stays where it is, and all other files go on
+            self._say_once(name, f"The file {name!r} could not be put aside yet: {trouble}")
         return True
 
     async def _refuse(self, name: str, file: Claimed | None, error: FaultyInputError) -> bool:

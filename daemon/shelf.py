@@ -159,6 +159,9 @@ def _read(path: Path, marks: tuple[int, ...]) -> _Shelved:
         return _Shelved(marks=marks, problem=_unreadable(path, error))
     except (FaultyInputError, AuthorError) as error:
         return _Shelved(marks=marks, problem=str(error))
+    except Exception as error:  # a reader's own fault must not take the other workflows with it
+        log.exception("The workflow %s could not be read.", path)
+        return _Shelved(marks=marks, problem=f"{what}: internal error: {type(error).__name__}: {error}")
 
 
 def _checked_bytes(path: Path, what: str) -> bytes:

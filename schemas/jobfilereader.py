@@ -4,11 +4,10 @@ What the inputs must be depends on the workflow, and is checked against it (`inp
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from . import codec, strict
+from . import codec, strict, tomltext
 from .errors import FaultyInputError
 from .filetable import Table, kind
 from .jobfile import ID, MAX_BYTES, MAX_ITEMS, FileItem, JobFile, item_name_problem
@@ -56,16 +55,7 @@ def read(raw: bytes, name: str) -> JobFile:
 def _parsed(raw: bytes, name: str, what: str) -> Any:
     if len(raw) > MAX_BYTES:
         raise FaultyInputError(what, (f"{len(raw)} bytes, the most is {MAX_BYTES}",))
-    if not name.endswith(".toml"):
-        return strict.parse(raw, what)
-    try:
-        return strict.check(tomllib.loads(raw.decode("utf-8")), what)
-    except UnicodeDecodeError as error:
-        raise FaultyInputError(what, (f"not UTF-8 at byte {error.start}",)) from None
-    except RecursionError:
-        raise FaultyInputError(what, (f"nested deeper than {strict.MAX_DEPTH} levels @ $",)) from None
-    except tomllib.TOMLDecodeError as error:
-        raise FaultyInputError(what, (f"not TOML: {error}",)) from None
+    return tomltext.parse(raw, what, MAX_BYTES) if name.endswith(".toml") else strict.parse(raw, what)
 
 
 def _long_texts(value: Any, path: str) -> Iterator[str]:

@@ -2,13 +2,12 @@
 
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 from attrs import evolve
 
-from . import codec, strict, templates
+from . import codec, templates, tomltext
 from .errors import FaultyInputError
 from .filetable import Table
 from .inputs import value_problems
@@ -37,7 +36,7 @@ _OWNER = re.compile(r"(user|group):[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 def read(raw: bytes, name: str) -> Programs:
     """The workflow in a file's bytes, named after the file; FaultyInputError names all that is wrong."""
     what = f"cannot load {name}.toml"
-    top = _parsed(raw, what)
+    top = tomltext.parse(raw, what, MAX_BYTES)
     problems: list[str] = []
     table = Table(top, "$", problems)
     if not ID.match(name):
@@ -64,19 +63,6 @@ def read(raw: bytes, name: str) -> Programs:
     if problems:
         raise FaultyInputError(what, tuple(problems[:20]))
     return programs
-
-
-def _parsed(raw: bytes, what: str) -> Any:
-    if len(raw) > MAX_BYTES:
-        raise FaultyInputError(what, (f"{len(raw)} bytes, the most is {MAX_BYTES}",))
-    try:
-        return strict.check(tomllib.loads(raw.decode("utf-8")), what)
-    except UnicodeDecodeError as error:
-        raise FaultyInputError(what, (f"not UTF-8 at byte {error.start}",)) from None
-    except RecursionError:
-        raise FaultyInputError(what, (f"nested deeper than {strict.MAX_DEPTH} levels @ $",)) from None
-    except tomllib.TOMLDecodeError as error:
-        raise FaultyInputError(what, (f"not TOML: {error}",)) from None
 
 
 def _owner(table: Table) -> str:
@@ -132,7 +118,7 @@ def _pattern(table: Table) -> str:
     pattern = table.text("pattern")
     try:
         re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         table.problem("pattern", f"not a pattern: {error}")
         return ""
     return pattern

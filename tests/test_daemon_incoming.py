@@ -24,6 +24,7 @@ from resumed.store.layout import Layout
 
 pytestmark = pytest.mark.anyio
 LATER = 60_000_000
+BREAKING = b'{"id": "breaks the door"}'
 
 
 class StillClock:
@@ -55,6 +56,8 @@ class Door:
         if self.failing:
             self.failing -= 1
             raise CommitError("a sync failed")
+        if raw == BREAKING:
+            raise KeyError("a fault of the door's own \ud83d")
         value = strict.parse(raw, f"cannot admit {name}")
         if not isinstance(value, dict):
             raise FaultyInputError(f"cannot admit {name}", ("expected object @ $",))
@@ -201,6 +204,17 @@ async def test_faulty_file_is_refused_with_its_reason(case: str, folder: Folder)
         folder.reason("bad.json")["code"],
         why in folder.reason("bad.json")["problems"][0],
     )
+
+
+async def test_fault_of_ours_puts_the_file_aside_and_goes_on(folder: Folder) -> None:
+    """A file that meets a fault of the daemon's own is refused as such, so that no restart meets it again."""
+    folder.put("a.json", BREAKING)
+    folder.put("b.json")
+    await folder.watching.scan()
+
+    assert {**EMPTY, "rejected": ["a.json", "a.json.reason.json"]} == folder.listing()
+    assert "internal" == folder.reason("a.json")["code"]
+    assert {b'{"id": "a"}': "job-0"} == folder.door.jobs
 
 
 async def test_refused_job_says_what_may_be_done(folder: Folder) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from resumed.daemon.shelf import WorkflowShelf
+from resumed.schemas import workflowfile
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
+from resumed.schemas.workflow import Programs
 
 GOOD = """
 version = {version}
@@ -96,6 +98,24 @@ def test_unfit_file_is_named_and_the_others_go_on(case: str, files: Files) -> No
     assert 1 == len(files.shelf.problems)
     assert why in files.shelf.problems[0]
     assert "bad" in files.shelf.problems[0]
+
+
+def test_fault_of_a_reader_is_one_files_problem(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that meets a fault of the reader's own is one sentence in the problems, and ends no daemon."""
+    read = workflowfile.read
+
+    def breaking(raw: bytes, name: str) -> Programs:
+        if name == "bad":
+            raise OverflowError("too large")
+        return read(raw, name)
+
+    monkeypatch.setattr(workflowfile, "read", breaking)
+    files.put("bad")
+    files.put("good")
+    files.shelf.reload()
+
+    assert (("good",), 1) == (files.shelf.names(), len(files.shelf.problems))
+    assert "bad.toml: internal error: OverflowError: too large" in files.shelf.problems[0]
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757])

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,10 @@ WRONG = {
         'inputs.n = { pattern = "(" }\n' + STEP,
         "not a pattern: missing ), unterminated subpattern at position 0 @ $.inputs.n.pattern",
     ),
+    "a pattern beyond counting": (
+        'inputs.n = { pattern = "x{99999999999}" }\n' + STEP,
+        "not a pattern: the repetition number is too large @ $.inputs.n.pattern",
+    ),
 }
 
 
@@ -393,6 +398,24 @@ def test_job_file_problem_is_named(case: str) -> None:
     with pytest.raises(FaultyInputError) as refused:
         jobfilereader.read(raw.encode(), "harbour.json")
     assert f"cannot admit harbour.json: {expected}" == str(refused.value)
+
+
+HARD_TOML = {
+    "an integer of 5,000 digits": "9" * 5000,
+    "a day that is none": "2026-02-30",
+    "brackets without end": "[" * 5000,
+    "tables without end": "{a=" * 5000,
+}
+
+
+@pytest.mark.parametrize("case", HARD_TOML)
+@pytest.mark.parametrize("read", [jobfilereader.read, workflowfile.read])
+def test_whatever_the_toml_parser_stumbles_over_is_the_files_fault(
+    case: str, read: Callable[[bytes, str], object]
+) -> None:
+    """No text of a TOML file raises anything but the refusal of that file."""
+    with pytest.raises(FaultyInputError, match=r"bad\.toml: (not TOML: |nested deeper)"):
+        read(f"x = {HARD_TOML[case]}\n".encode(), "bad.toml" if read is jobfilereader.read else "bad")
 
 
 DECLARED = workflowfile.read(
