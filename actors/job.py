@@ -11,11 +11,14 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
+from attrs import evolve
+
 from resumed.schemas import events, line_io
 from resumed.schemas.actions import ActionKind
 from resumed.schemas.decisions import Answer
-from resumed.schemas.errors import CommitError, FaultyInputError, StoreError
+from resumed.schemas.errors import CommitError, FaultyInputError, StoreError, UnreadableError
 from resumed.schemas.instant import Instant, reached
+from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snapshot
 from resumed.store.journal import Journal
 from resumed.store.recovery import Recovered
@@ -236,8 +239,19 @@ class JobActor:
             self.entry.box.keep_first()
             await self._decide(self.entry.box.in_hand)
             return
-        event = messages[0].event
-        if isinstance(event, events.Returned):
+        event, reply = messages[0].event, messages[0].reply
+        if reply is not None:
+            # A person asked for more than one line holds: nothing of it is in force.
+            said = Refusal(code="too_large", reason=f"{error}: name fewer items at a time")
+            reply.fill(Answered(said, self.snapshot))
+            self.entry.box.adopted()
+        elif isinstance(event, events.Woke):
+            half = (event.most or len(self.snapshot.tries)) // 2
+            if half < 1:
+                raise error
+            messages[0].event = evolve(event, most=half)
+            await self._decide(messages)
+        elif isinstance(event, events.Returned):
             messages[0].event = events.Raised(
                 unit=event.unit, epoch=event.epoch, number=event.number, error=str(error)
             )
@@ -249,14 +263,18 @@ class JobActor:
             await self._decide(messages)
 
     async def _reload(self) -> None:
-        """After a failed commit: a new log seals the old one, and the job is read again from the disk."""
+        """After a failed commit: a new log seals the old one, and the job is read again from the disk.
+
+        What is found damaged is raised: the job is set aside.
+        """
         wait = RETRY_FIRST
         while True:
             try:
-                await self.house.disk.call(self.journal.reopen_after_failure)
+                if self.journal.failed:
+                    await self.house.disk.call(self.journal.reopen_after_failure)
                 recovered = await self.house.disk.call(self.house.load, self.entry.folder)
                 break
-            except StoreError as error:
+            except (CommitError, UnreadableError) as error:
                 self.entry.trouble = str(error)
                 self.entry.box.refuse_requests(error)
                 self.house.workshop.give_back(self.entry)

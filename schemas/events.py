@@ -108,10 +108,14 @@ class Gone:
 
 @frozen(kw_only=True)
 class Woke:
-    """The job was loaded with an attempt open: every tree of it is known dead, except those in `unproven`."""
+    """The job was loaded with an attempt open: every tree of it is known dead, except those in `unproven`.
+
+    With `most`, only so many of its tries are closed now, and the attempt stays open until none is left.
+    """
 
     unproven: tuple[str, ...] = ()
     detail: str = ""
+    most: int | None = None
 
 
 @frozen(kw_only=True)
