@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.abc
+from anyio import lowlevel
 
 from resumed.schemas import events
 from resumed.schemas.errors import (
@@ -270,6 +271,7 @@ class Supervisor:
         """Give the job an actor for as long as it has something to do; contain whatever that actor does."""
         wait = RETRY_FIRST
         while True:
+            await lowlevel.checkpoint()  # calls of the disk are shielded: a shutdown is heard here
             try:
                 over = await self._once(entry)
             except (UnreadableError, CommitError) as error:
@@ -394,6 +396,5 @@ class Supervisor:
         elif entry.stage is Stage.PARKED and not self.draining:
             self._activate(entry)
 
-    def _each_look(self, now: Instant) -> None:
-        del now
+    def _each_look(self, _: Instant) -> None:
         self.workshop.slots.look()
