@@ -14,6 +14,7 @@ import anyio
 import anyio.abc
 
 from resumed.schemas import release
+from resumed.schemas.errors import StoreError
 from resumed.schemas.workflow import Contract
 from resumed.store import admission
 from resumed.store.layout import Layout
@@ -102,8 +103,12 @@ class House:
             logger.error("worker %s of an earlier daemon is not known to be gone: %s", name, said)
             self.supervisor.unproven[name] = said
         await self._disk.call(scratch.empty, self.layout.scratch)
-        for left in await self._disk.call(admission.clean, self.layout):
-            logger.info("a left-over of an admission was removed: %s", left)
+        try:
+            for left in await self._disk.call(admission.clean, self.layout):
+                logger.info("a left-over of an admission was removed: %s", left)
+        except (StoreError, OSError) as error:
+            # Left-overs are never loaded; the next start tries again.
+            logger.error("left-overs of admissions could not all be removed: %s", error)
 
     async def _spawn(self, name: str, contract: Contract) -> Worker:
         assert self._group is not None

@@ -168,16 +168,7 @@ class Reception:
 
     def quarantined(self) -> list[Quarantined]:
         """The jobs set aside, in the quarantine or (unreadable) in their place."""
-        found = [
-            Quarantined(
-                id=each.id,
-                reason=each.reason,
-                detail=each.detail,
-                since=each.at.wall if each.at is not None else 0,
-                moved=True,
-            )
-            for each in quarantine.entries(self._supervisor.layout)
-        ]
+        found = [_aside(each) for each in self._entries()[0]]
         for entry in self._supervisor.entries.values():
             if entry.stage in (Stage.UNREADABLE, Stage.ASIDE):
                 since = entry.since.wall if entry.since is not None else 0
@@ -187,6 +178,13 @@ class Reception:
                     )
                 )
         return found
+
+    def _entries(self) -> tuple[tuple[quarantine.Entry, ...], tuple[str, ...]]:
+        """What lies in the quarantine, and why it cannot be told when it cannot."""
+        try:
+            return quarantine.entries(self._supervisor.layout), ()
+        except StoreError as error:
+            return (), (f"the quarantine cannot be listed: {error}",)
 
     def house(self) -> HouseView:
         """The daemon itself."""
@@ -200,11 +198,11 @@ class Reception:
             running=sum(row.status is Status.RUNNING for row in rows),
             held=sum(row.status is Status.HELD for row in rows),
             quarantined=len(self.quarantined()),
-            ended=supervisor.ended,
+            ended=supervisor.roll.ended,
             workers=len(supervisor.workshop.slots.hands),
             loading=supervisor.loading,
             workflows=names,
-            troubles=problems + tuple(_troubles(list(supervisor.entries.values()))),
+            troubles=problems + self._entries()[1] + tuple(_troubles(list(supervisor.entries.values()))),
             **self._house,
         )
 
@@ -218,6 +216,11 @@ class Reception:
             entry.watchers.append(watcher)
             await watcher.wait()
         return None
+
+
+def _aside(each: quarantine.Entry) -> Quarantined:
+    since = each.at.wall if each.at is not None else 0
+    return Quarantined(id=each.id, reason=each.reason, detail=each.detail, since=since, moved=True)
 
 
 def _newest(layout: Layout, limit: int) -> list[str]:

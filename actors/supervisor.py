@@ -39,6 +39,7 @@ from .machine import due
 from .machine.apply import apply
 from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
+from .roll import Roll
 from .slots import Spawn
 from .timers import Timers
 from .workshop import Workshop
@@ -75,9 +76,10 @@ class Supervisor:
         self.unproven: dict[str, str] = {}
         """Workers of an earlier daemon whose end nobody can prove: name -> what is known."""
         self.loading = 0
-        self.ended = 0
-        """Jobs in the archive."""
         self.loaded = anyio.Event()
+        self.roll = Roll(
+            layout, clock=clock, reads=self.reads, start_soon=self.start_soon, found=self.take_in
+        )
         self.timers = Timers(clock, self.entry, self._rung, self._each_look)
         self._idle = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
@@ -90,11 +92,11 @@ class Supervisor:
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                for job in await self._list(archive.folders, self.layout.jobs):
+                for job in await self.roll.call_up():
                     self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
                 self.loading = len(self.entries)
-                self.ended = len(await self._list(archive.ids, self.layout))
                 group.start_soon(self.timers.run)
+                group.start_soon(self.roll.count_ended)
                 group.start_soon(self._load_all, list(self.entries.values()))
                 task_status.started()
         finally:
@@ -102,17 +104,6 @@ class Supervisor:
             for entry in self.entries.values():
                 entry.box.close(GoneError("the daemon has ended; the job goes on when it starts again"))
                 entry.changed()
-
-    async def _list(self, names: Callable[[L], tuple[str, ...]], place: L) -> tuple[str, ...]:
-        """The names in a place, also when that takes several tries: a failed look is no verdict."""
-        wait = RETRY_FIRST
-        while True:
-            try:
-                return await self.reads.call(names, place)
-            except UnreadableError as error:
-                logger.error("the store could not be listed: %s", error)
-            await self.clock.wait(wait)
-            wait = min(wait * 2, RETRY_MOST)
 
     async def drain(self, seconds: float) -> None:
         """Stop what runs in good order and park every job; what is not gone after `seconds` is killed."""
@@ -346,7 +337,7 @@ class Supervisor:
                 entry.trouble = str(error)
             await self.clock.wait(wait)
             wait = min(wait * 2, RETRY_MOST)
-        self.ended += 1
+        self.roll.ended += 1
         self._forget(entry, GoneError(f"{entry.id} has ended"))
 
     def _row(self, entry: JobEntry, snapshot: Snapshot) -> None:

@@ -39,9 +39,16 @@ def ids(layout: Layout) -> tuple[str, ...]:
 
 def folders(parent: Path) -> tuple[str, ...]:
     """The ids below a folder of shards (`jobs` or `archive`), temp names left out; UnreadableError on EIO."""
-    found: list[str] = []
+    return tuple(sorted(name for shard in shards(parent) for name in names(parent / shard)))
+
+
+def shards(parent: Path) -> tuple[str, ...]:
+    """The shard folders in `jobs` or `archive`; UnreadableError when they cannot be listed."""
     with durable.reading(parent):
-        for shard in durable.names(parent):
-            if files.is_folder(parent / shard):
-                found.extend(name for name in durable.names(parent / shard) if not name.startswith("."))
-    return tuple(sorted(found))
+        return tuple(name for name in durable.names(parent) if files.is_folder(parent / name))
+
+
+def names(shard: Path) -> tuple[str, ...]:
+    """The ids in one shard, temp names left out; UnreadableError when it cannot be listed."""
+    with durable.reading(shard):
+        return tuple(sorted(name for name in durable.names(shard) if not name.startswith(".")))

@@ -1,0 +1,83 @@
+"""The roll: which jobs the store holds, read shard by shard; a shard that cannot be listed stops no other.
+
+It reads names only, no job. A failed look is no verdict: the shard is looked at again until it answers.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from resumed.schemas.errors import UnreadableError
+from resumed.store import archive
+from resumed.store.layout import Layout
+
+from .clock import Clock
+from .disk import Disk
+
+logger = logging.getLogger(__name__)
+
+RETRY_FIRST = 0.5
+RETRY_MOST = 30.0
+"""Seconds between two looks at a shard that cannot be listed."""
+
+
+class Roll:
+    """The names of one store's jobs. `found` is told of those that came late."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        clock: Clock,
+        reads: Disk,
+        start_soon: Callable[..., None],
+        found: Callable[[str], None],
+    ) -> None:
+        self._layout = layout
+        self._clock = clock
+        self._reads = reads
+        self._start_soon = start_soon
+        self._found = found
+        self.troubles: dict[str, str] = {}
+        """Shards that cannot be listed now, and why."""
+        self.ended = 0
+        """Jobs in the archive, as far as it could be listed."""
+
+    async def call_up(self) -> list[str]:
+        """The ids of all open jobs that can be listed now; UnreadableError when not even the shards can."""
+        names: list[str] = []
+        for shard in await self._reads.call(archive.shards, self._layout.jobs):
+            try:
+                names += await self._reads.call(archive.names, self._layout.jobs / shard)
+            except UnreadableError as error:
+                self._start_soon(self._again, shard, error)
+        return names
+
+    async def _again(self, shard: str, error: UnreadableError) -> None:
+        wait = RETRY_FIRST
+        names: tuple[str, ...] | None = None
+        while names is None:
+            logger.error("jobs/%s could not be listed: %s", shard, error)
+            self.troubles[shard] = f"jobs/{shard} cannot be listed, its jobs wait: {error}"
+            await self._clock.wait(wait)
+            wait = min(wait * 2, RETRY_MOST)
+            try:
+                names = await self._reads.call(archive.names, self._layout.jobs / shard)
+            except UnreadableError as again:
+                error = again
+        self.troubles.pop(shard, None)
+        for name in names:
+            self._found(name)
+
+    async def count_ended(self) -> None:
+        """Count the archive; a shard of it that cannot be listed is left out, and said."""
+        place = self._layout.archive
+        for shard in await self._names(archive.shards, place):
+            self.ended += len(await self._names(archive.names, place / shard))
+
+    async def _names(self, look: Callable[[Path], tuple[str, ...]], place: Path) -> tuple[str, ...]:
+        try:
+            return await self._reads.call(look, place)
+        except UnreadableError as error:
+            logger.error("the archive could not be counted whole: %s", error)
+            return ()
