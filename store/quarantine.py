@@ -4,6 +4,7 @@ The order: the reason durable first, then the move. A reason without its folder 
 short: the job is found unfit again at the next start, and set aside under its first reason.
 """
 
+import os
 from pathlib import Path
 
 from attrs import frozen
@@ -63,11 +64,21 @@ def set_aside(layout: Layout, job_id: str, reason: str, detail: str, at: Instant
 
 
 def entries(layout: Layout) -> tuple[Entry, ...]:
-    """All jobs set aside, by id."""
+    """All jobs set aside, by id; UnreadableError when the quarantine itself cannot be listed.
+
+    One that cannot be looked at, or has no reason, is listed with what hinders it, and hides no other.
+    """
     with durable.reading(layout.quarantine):
         names = durable.names(layout.quarantine)
-        found = [name for name in names if not _is_reason(layout.quarantine / name)]
-    return tuple(_entry(layout, name) for name in found)
+    return tuple(_entry(layout, name) for name in names if not _is_reason(layout.quarantine / name))
+
+
+def find(layout: Layout, job_id: str) -> Entry | None:
+    """The job of that id if it is set aside; UnreadableError when that cannot be told."""
+    with durable.reading(layout.quarantine / job_id):
+        if not durable.exists(layout.quarantine / job_id):
+            return None
+    return None if _is_reason(layout.quarantine / job_id) else _entry(layout, job_id)
 
 
 def reason_path(layout: Layout, job_id: str) -> Path:
@@ -92,16 +103,26 @@ def _write_reason(path: Path, raw: bytes) -> None:
 
 def _is_reason(path: Path) -> bool:
     """True for reason files and left-overs; a job's folder may bear any id, also one that ends like them."""
-    return not files.is_folder(path) and (path.name.endswith(REASON) or durable.is_temporary(path.name))
-
-
-def _entry(layout: Layout, job_id: str) -> Entry:
-    folder = layout.quarantine / job_id
+    if not path.name.endswith(REASON) and not durable.is_temporary(path.name):
+        return False
     try:
-        found = read_reason(reason_path(layout, job_id))
-    except FaultyInputError as error:
-        return Entry(id=job_id, reason="unknown", detail=str(error), at=None, folder=folder)
+        return not files.is_folder(path)
+    except OSError:
+        return True
+
+
+def _entry(layout: Layout, name: str) -> Entry:
+    folder, job_id = layout.quarantine / name, _shown(name)
+    try:
+        found = read_reason(reason_path(layout, name))
+    except (FaultyInputError, StoreError) as error:
+        return Entry(id=job_id, reason="unknown", detail=_shown(str(error)), at=None, folder=folder)
     return Entry(id=job_id, reason=found.reason, detail=found.detail, at=found.at, folder=folder)
+
+
+def _shown(text: str) -> str:
+    """A name as text that any record can hold."""
+    return _clean(os.fsencode(text).decode("utf-8", "backslashreplace"))
 
 
 def _clean(text: str) -> str:

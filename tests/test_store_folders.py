@@ -340,13 +340,19 @@ def test_quarantine_replaces_nothing(place: layout.Layout) -> None:
 
 def test_job_in_quarantine_without_a_reason_is_listed(place: layout.Layout) -> None:
     """A folder that somebody put there by hand, or whose reason rotted, is shown with an unknown reason."""
-    for job_id in ("by-hand.reason.json", "rotten"):
+    odd = os.fsdecode(b"caf\xe9")
+    for job_id in ("by-hand.reason.json", "bare", odd, "folder", "rotten"):
         (place.quarantine / job_id).mkdir()
+    quarantine.reason_path(place, "folder").mkdir()
     quarantine.reason_path(place, "rotten").write_bytes(b"{")
     quarantine.reason_path(place, "by-hand.reason.json").write_bytes(b"{}")
 
-    assert [("by-hand.reason.json", "unknown"), ("rotten", "unknown")] == [
+    listed = ["bare", "by-hand.reason.json", r"caf\xe9", "folder", "folder.reason.json", "rotten"]
+    assert [(job_id, "unknown") for job_id in listed] == [
         (one.id, one.reason) for one in quarantine.entries(place)
+    ]
+    assert ["bare", None] == [
+        each and each.id for each in (quarantine.find(place, x) for x in ("bare", "no"))
     ]
 
 
