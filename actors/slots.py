@@ -45,10 +45,6 @@ class Worker(Protocol):
         """End it and all below it at once."""
         ...
 
-    async def end(self, grace: float) -> None:
-        """Ask it to end, then kill it."""
-        ...
-
     def forget(self) -> None:
         """Remove its files, once its end is committed."""
         ...

@@ -32,8 +32,9 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MAX_WAITING = 64 * 1024 * 1024
 """Bytes kept for a worker that does not read; past it the worker is ended as faulty."""
 _AT_ONCE = 256 * 1024  # one read; a Linux socket buffer holds about 208 KiB by default
+_ROUNDS = 1024  # reads of what a worker left in its socket, far more than a socket holds
 _LEAVING = 5.0  # how long a worker may live after it closed its socket
-_STUCK = 30.0  # how long a keeper may take over a kill order before it is killed itself
+_STUCK = 10.0  # how long a keeper may take over a kill order before it is killed itself, then over that
 
 OnFrame = Callable[["WorkerProcess", frames.FromWorker], None]
 OnFaulty = Callable[["WorkerProcess", FaultyInputError], None]
@@ -80,6 +81,9 @@ class WorkerProcess:
         self._waiting = bytearray()
         self._faulty = False
         self._no_more = anyio.Event()
+        self._ordered = False
+        self._patience = anyio.CancelScope()
+        """Ends the wait for a keeper that ignores a kill order."""
         self._ended = -1
 
     async def start(self, group: anyio.abc.TaskGroup) -> None:
@@ -240,7 +244,8 @@ class WorkerProcess:
 
     async def _watch(self) -> None:
         try:
-            await anyio.wait_readable(self._ended)
+            with self._patience:
+                await anyio.wait_readable(self._ended)
         finally:
             # Also when the owner is cancelled: the worker ends with it, and its end is known and told.
             with anyio.CancelScope(shield=True):
@@ -250,12 +255,16 @@ class WorkerProcess:
         if self._keeper.poll() is None:
             self.kill()
             await self._wait_or_kill_keeper()
-        status = self._keeper.wait()
-        self._contained.forget(self.pid)
-        proven = status in (0, keeper.NOT_WRITTEN) or await self._contained.sweep()
-        # Nobody below writes any more, so what is in the socket now is all there ever was.
-        while self._take():
-            pass
+        status = self._keeper.poll()
+        proven = False
+        if status is not None:
+            self._contained.forget(self.pid)
+            proven = status in (0, keeper.NOT_WRITTEN) or await self._contained.sweep()
+        # Nobody below writes any more, so what is in the socket now is all there ever was. Where that is not
+        # proven, whoever still writes does not keep us.
+        for _ in range(_ROUNDS):
+            if not self._take():
+                break
         self._waiting.clear()
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -267,15 +276,19 @@ class WorkerProcess:
         self._on_gone(self, self._how(status), proven)
 
     async def _wait_or_kill_keeper(self) -> None:
-        with anyio.move_on_after(_STUCK):
-            await anyio.wait_readable(self._ended)
-            return
+        if not self._patience.cancel_called:
+            with anyio.move_on_after(_STUCK):
+                await anyio.wait_readable(self._ended)
+                return
         # A keeper that is stopped or stuck takes its worker along when killed; orphans come to us.
         self._keeper.kill()
-        await anyio.wait_readable(self._ended)
+        with anyio.move_on_after(_STUCK):
+            await anyio.wait_readable(self._ended)
 
-    def _how(self, status: int) -> str:
+    def _how(self, status: int | None) -> str:
         """One sentence about the end, from the keeper's own note where there is one."""
+        if status is None:
+            return "its keeper does not end, not even when killed"
         if status not in (0, keeper.NOT_WRITTEN):
             return f"its keeper ended with status {status}"
         try:
@@ -289,26 +302,23 @@ class WorkerProcess:
         return f"it ended with status {ended.get('exit')}{by}"
 
     def kill(self) -> None:
-        """Order the keeper to end the worker and everything below it, at once; `on_gone` follows."""
+        """Order the keeper to end the worker and everything below it, at once; `on_gone` follows.
+
+        A keeper that does not obey in time, stopped or stuck as it is, is killed itself.
+        """
         try:
             self._lifeline.send(keeper.KILL_ORDER)
         except OSError:
             pass  # the keeper is ending already
+        if not (self._ordered or self.gone.is_set()):
+            self._ordered = True
+            self._group.start_soon(self._insist)
 
-    async def end(self, grace: float) -> None:
-        """Ask the worker to end, wait `grace` seconds, then kill it; returns when it is known gone."""
-        if not self.gone.is_set():
-            self.send(frames.Close())
-        with anyio.move_on_after(grace):
-            await self.gone.wait()
-        if not self.gone.is_set():
-            self.kill()
+    async def _insist(self) -> None:
         with anyio.move_on_after(_STUCK):
             await self.gone.wait()
         if not self.gone.is_set():
-            # A keeper that is stopped or stuck takes its worker along when killed; orphans come to us.
-            self._keeper.kill()
-        await self.gone.wait()
+            self._patience.cancel()
 
     def stderr_tail(self, size: int = 2000) -> str:
         """The last bytes that the worker itself wrote to stdout or stderr, as text for people."""

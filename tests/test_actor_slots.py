@@ -25,9 +25,6 @@ class Idle:
     def kill(self) -> None:
         """Nothing."""
 
-    async def end(self, grace: float) -> None:
-        """Nothing."""
-
     def forget(self) -> None:
         """Nothing."""
 

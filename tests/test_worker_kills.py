@@ -114,9 +114,9 @@ def test_stopped_daemon_does_not_fool_its_successor(backend: str, tmp_path: Path
     assert anyio.run(containment.settle, tmp_path / "workers", WAIT, backend=backend)["w1"].proven
 
 
-@pytest.mark.parametrize("drill", ["kill keeper", "stop keeper"])
+@pytest.mark.parametrize("drill", ["kill keeper", "stop keeper", "stop keeper and worker"])
 def test_daemon_ends_what_a_killed_keeper_leaves(drill: str, backend: str, tmp_path: Path) -> None:
-    """The orphans of a keeper that was killed come to the daemon, which ends them: a proof of death too."""
+    """A keeper that was killed, or is deaf to a kill order, leaves orphans to the daemon: proven dead too."""
     with daemon(backend, tmp_path, "w1", 1, drill) as only:
         only.told()
         only.told()

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from worker_kit import WAIT, Desk, alive, desk, one_step, python_contract, python_desk
 
-from resumed.actors import containment
+from resumed.actors import containment, workers
 from resumed.actors.containment import Containment
 from resumed.schemas import frames
 from resumed.schemas.errors import CommitError, GoneError
@@ -167,6 +167,24 @@ async def test_dead_worker_is_told_while_its_keeper_lives(tmp_path: Path) -> Non
 
 def _children(pid: int) -> list[int]:
     return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def test_keeper_that_nothing_ends_is_told_unproven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keeper that even SIGKILL does not end (it sits in the kernel) leaves no worker open for ever."""
+    monkeypatch.setattr(workers, "_STUCK", 0.1)
+    async with desk(tmp_path, one_step("true")) as made:
+        keeper = made.worker._keeper
+        monkeypatch.setattr(keeper, "kill", lambda: None)
+        os.kill(keeper.pid, signal.SIGSTOP)
+        made.worker.kill()
+        with anyio.fail_after(WAIT):
+            await made.gone.wait()
+        os.kill(keeper.pid, signal.SIGKILL)
+        keeper.wait(WAIT)
+
+        assert [("its keeper does not end, not even when killed", False)] == made.ends
 
 
 async def test_worker_sees_a_made_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """A daemon for drills, run as a process of its own: one worker, one try, told in JSON lines on stdout.
 
 worker_daemon.py BACKEND WORKERS NAME CONTRACT ATTEMPT [DRILL]: settles what an earlier one left, starts the
-worker and a try of step `only`, then does the drill (`wait`, `kill keeper`, `stop keeper`).
+worker and a try of step `only`, then does the drill (`wait`, `kill keeper`, `stop keeper`,
+`stop keeper and worker`).
 """
 
 import json
@@ -77,10 +78,13 @@ async def main(folder: str, name: str, contract: str, attempt: str, drill: str) 
         await anyio.to_thread.run_sync(sys.stdin.readline)
         if drill == "kill keeper":
             os.kill(worker.pid, signal.SIGKILL)
-        elif drill == "stop keeper":
+        elif drill.startswith("stop keeper"):
             workers._STUCK = 0.2
             os.kill(worker.pid, signal.SIGSTOP)
-            await worker.end(0.0)
+            if drill == "stop keeper and worker":
+                for pid in Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split():
+                    os.kill(int(pid), signal.SIGSTOP)
+            worker.kill()
         await worker.gone.wait()
     sys.stdin.readline()
 

@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from resumed.actors.containment import Containment
 from resumed.actors.worker import programs as worker_programs
 from resumed.actors.workers import WorkerProcess
 from resumed.schemas import frames, workflowfile
+from resumed.schemas.errors import GoneError
 from resumed.schemas.job import Item, Source
 from resumed.schemas.workflow import Contract, Programs, PythonEntry
 
@@ -121,6 +122,16 @@ class Desk:
         return (self.folder / "run.log").read_bytes()
 
 
+async def end(worker: WorkerProcess) -> None:
+    """Ask a worker to end, then kill it; returns when it is known gone."""
+    with suppress(GoneError):
+        worker.send(frames.Close())
+    with anyio.move_on_after(5.0):
+        await worker.gone.wait()
+    worker.kill()
+    await worker.gone.wait()
+
+
 @asynccontextmanager
 async def desk(
     folder: Path, pinned: Contract, describe: bool = False, first: Callable[[Any], None] | None = None
@@ -137,7 +148,7 @@ async def desk(
                     yield made
                 finally:
                     with anyio.CancelScope(shield=True):
-                        await made.worker.end(5.0)
+                        await end(made.worker)
     finally:
         made.close()
 

@@ -131,11 +131,6 @@ class FakeWorker:
         """End it and all its tries; known a little later."""
         self._dying.set()
 
-    async def end(self, grace: float) -> None:
-        """Ask, then kill."""
-        self.kill()
-        await self.gone.wait()
-
     def forget(self) -> None:
         """Its files may go."""
         self.forgotten = True
