@@ -4,17 +4,20 @@ Every refusal here comes before the daemon has touched anything else.
 """
 
 import os
-import tomllib
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, fields, frozen
 
-from resumed.schemas import codec, durations, strict
+from resumed.schemas import codec, durations, tomltext
 from resumed.schemas.errors import FaultyInputError
 
+from . import rights
+
 ROOT = 0
+MAX_BYTES = 1024 * 1024
 BACKENDS = ("asyncio", "trio")
 
 
@@ -66,18 +69,14 @@ def load(file: Path | None, flags: Mapping[str, str | None], environ: Mapping[st
 def _read(path: Path, *, required: bool) -> _File:
     what = f"cannot read the configuration {path}"
     try:
-        raw = path.read_bytes()
+        raw = _trusted_bytes(path, what)
     except FileNotFoundError:
         if required:
             raise FaultyInputError(what, ("there is no such file",)) from None
         return _File()
     except OSError as error:
         raise FaultyInputError(what, (error.strerror or str(error),)) from None
-    try:
-        value = tomllib.loads(raw.decode())
-    except (ValueError, RecursionError) as error:
-        raise FaultyInputError(what, (f"not TOML: {error}",)) from None
-    found = codec.from_plain(strict.check(value, what), _File, what)
+    found = codec.from_plain(tomltext.parse(raw, what, MAX_BYTES), _File, what)
     # A relative path in a file means: beside the file.
     places: dict[str, Any] = {
         name: str(path.parent / os.path.expanduser(value))
@@ -85,6 +84,17 @@ def _read(path: Path, *, required: bool) -> _File:
         if name in _PLACES and value
     }
     return evolve(found, **places)
+
+
+def _trusted_bytes(path: Path, what: str) -> bytes:
+    """The file's bytes; whoever may write it may run commands as the daemon's user, so others must not."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        said = rights.problem(found) if stat.S_ISREG(found.st_mode) else "it is no regular file"
+        if said:
+            raise FaultyInputError(what, (said,))
+        return file.read(MAX_BYTES + 1)
 
 
 _PLACES = ("state", "socket", "workflows", "incoming")

@@ -1,13 +1,14 @@
 """`resumed serve`: takes the store and the socket, then runs supervisor, socket and incoming folder together.
 
-The order that must hold: every refusal to start before the first side effect; the store's lock before the
-socket; the jobs before the doors. At the end: the incoming folder rests, tries are stopped in good order,
-the doors close.
+The order that must hold: what can be refused by looking, then the seat at the socket, then the store and its
+lock, so that a refused start leaves no store behind; the jobs before the doors. At the end: the incoming
+folder rests, tries are stopped in good order, the doors close.
 """
 
 import logging
 import os
 import signal
+import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,7 +26,7 @@ from resumed.store import layout as store_layout
 from resumed.store import lock
 from resumed.store.layout import Layout
 
-from . import conversation
+from . import conversation, rights
 from .answers import Answers
 from .config import Config
 from .connections import Doorman
@@ -62,7 +63,23 @@ def run(config: Config, release: str) -> None:
 def taken(config: Config, release: str) -> Iterator[Taken]:
     """The store and the socket, held together and given up together."""
     clock = SystemClock()
+    _check_state(config)
     _check_incoming(config)
+    seat = Seat(config.socket)
+    try:
+        layout = _made(config, clock)
+        held = lock.hold(layout, _own_identity(clock))
+        try:
+            shelf = WorkflowShelf(config.workflows)
+            shelf.reload()
+            yield Taken(config=config, layout=layout, seat=seat, shelf=shelf, clock=clock, release=release)
+        finally:
+            held.release()
+    finally:
+        seat.leave()
+
+
+def _made(config: Config, clock: Clock) -> Layout:
     try:
         layout = store_layout.create(config.state, _new_id(), clock.now())
     except FileExistsError:
@@ -70,18 +87,8 @@ def taken(config: Config, release: str) -> Iterator[Taken]:
     except OSError as error:
         raise _unusable(config.state, error) from None
     if config.incoming != layout.incoming:
-        layout = PlacedLayout(layout.root, config.incoming)
-    held = lock.hold(layout, _own_identity(clock))
-    try:
-        seat = Seat(config.socket)
-        try:
-            shelf = WorkflowShelf(config.workflows)
-            shelf.reload()
-            yield Taken(config=config, layout=layout, seat=seat, shelf=shelf, clock=clock, release=release)
-        finally:
-            seat.leave()
-    finally:
-        held.release()
+        return PlacedLayout(layout.root, config.incoming)
+    return layout
 
 
 async def serve(had: Taken) -> None:
@@ -153,6 +160,24 @@ def _say_ready(had: Taken, jobs: Jobs) -> None:
         view.quarantined,
         had.config.backend,
     )
+
+
+def _check_state(config: Config) -> None:
+    """A folder that is there must be a folder of ours alone, and hold no store that we cannot open."""
+    try:
+        there = os.stat(config.state)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unusable(config.state, error) from None
+    why = rights.problem(there)
+    if not stat.S_ISDIR(there.st_mode):
+        why = "it is no folder"
+    elif there.st_uid != os.geteuid():
+        why = f"it belongs to uid {there.st_uid}, expected our own ({os.geteuid()})"
+    if why:
+        raise StoreError(f"cannot use the store {config.state}: {why}", path=str(config.state))
+    store_layout.check(Layout(config.state))
 
 
 def _check_incoming(config: Config) -> None:

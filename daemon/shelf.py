@@ -19,12 +19,12 @@ from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import Contract, Input, InputType, Programs
 
+from . import rights
 from .desk import InputRow, WorkflowRow
 
 SUFFIX = ".toml"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 MAX_BYTES = 1024 * 1024
-ROOT = 0
 
 log = logging.getLogger(__name__)
 
@@ -187,11 +187,8 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_rights(found: os.stat_result, what: str) -> None:
-    if found.st_uid not in (ROOT, os.geteuid()):
-        raise FaultyInputError(what, (f"it belongs to uid {found.st_uid}, expected root or our own",))
-    if found.st_mode & 0o022:
-        mode = stat.S_IMODE(found.st_mode)
-        raise FaultyInputError(what, (f"others may write it (mode {mode:04o}): chmod go-w",))
+    if said := rights.problem(found):
+        raise FaultyInputError(what, (said,))
 
 
 def _check_places(declared: tuple[Input, ...], accepted: str, what: str) -> None:

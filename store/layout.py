@@ -122,9 +122,7 @@ def create(root: Path, store_id: str, now: Instant) -> Layout:
     NewerSchemaError and DamagedError come before anything is written.
     """
     layout = Layout(root)
-    found = read(layout)
-    if found is None:
-        _refuse_orphans(layout)
+    found = check(layout)
     with durable.writing("make the store", root):
         _make_folders(root)
         if found is None:
@@ -132,6 +130,14 @@ def create(root: Path, store_id: str, now: Instant) -> Layout:
             # A crash before this line leaves empty folders only; the next start goes on from them.
             durable.write_new(layout.store_file, codec.encode_pretty(record))
     return layout
+
+
+def check(layout: Layout) -> StoreRecord | None:
+    """The record of a store that may be opened, None where one may be made; writes nothing."""
+    found = read(layout)
+    if found is None:
+        _refuse_orphans(layout)
+    return found
 
 
 def clean(layout: Layout) -> tuple[str, ...]:

@@ -267,6 +267,7 @@ def test_second_daemon_is_refused(daemon: Daemon) -> None:
     assert f"pid {daemon.process.pid}" in store.stderr  # type: ignore[union-attr]
     assert f"process {daemon.process.pid}" in place.stderr  # type: ignore[union-attr]
     assert 0 == daemon.ask("status").returncode
+    assert not (daemon.root / "state2").exists()
 
 
 def test_killed_daemon_goes_on_where_it_was(daemon: Daemon) -> None:
@@ -330,14 +331,18 @@ BAD_STARTS = {
     "a store that is a file": (["--state=bad.toml"], "bad.toml"),
     "a socket that is a file": (["--state=s", "--socket=bad.toml"], "no socket"),
     "a watched folder that is not there": (["--state=s", "--incoming=absent"], "absent"),
+    "a store that others may write": (["--state=open"], "others may write it (mode 0777): chmod go-w"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_STARTS)
 def test_refusal_to_start_says_do_not_restart(case: str, tmp_path: Path) -> None:
-    """What a restart cannot mend ends with 78 and one sentence."""
+    """What a restart cannot mend ends with 78 and one sentence, and nothing was written."""
     words, why = BAD_STARTS[case]
     (tmp_path / "bad.toml").write_text("frob = 1\n")
+    (tmp_path / "bad.toml").chmod(0o600)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
     ran = subprocess.run(
         [sys.executable, "-m", "resumed.daemon.main", "serve", *words],
         cwd=tmp_path,
@@ -350,6 +355,7 @@ def test_refusal_to_start_says_do_not_restart(case: str, tmp_path: Path) -> None
     assert 78 == ran.returncode, ran.stderr
     assert why in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert {"bad.toml", "open"} == {path.name for path in tmp_path.rglob("*")} - {"bad.toml.lock"}
 
 
 def test_client_starts_fast(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ def load(tmp_path: Path, text: str | None = None, uid: int = 1000, **flags: str)
     if text is not None:
         file = tmp_path / "resumed.toml"
         file.write_text(text)
+        file.chmod(0o600)
     return config.load(file, flags, {**HOME, "XDG_CONFIG_HOME": str(tmp_path / "none")}, uid)
 
 
@@ -88,6 +89,16 @@ def test_mistake_is_refused_with_its_path(case: str, tmp_path: Path) -> None:
 
     assert problem in str(caught.value)
     assert str(tmp_path / "resumed.toml") in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_file_that_others_may_write_is_refused(mode: int, tmp_path: Path) -> None:
+    """Whoever may write the configuration may run commands as the daemon's user, so others must not."""
+    file = tmp_path / "resumed.toml"
+    file.write_text("workers = 2\n")
+    file.chmod(mode)
+    with pytest.raises(FaultyInputError, match=rf"others may write it \(mode {mode:04o}\): chmod go-w"):
+        config.load(file, {}, HOME, 1000)
 
 
 def test_named_file_must_be_there(tmp_path: Path) -> None:
