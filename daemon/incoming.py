@@ -28,6 +28,7 @@ from resumed.store.intake import Claimed
 from resumed.store.layout import Layout
 
 from .desk import Jobs
+from .rights import ROOT
 
 SCAN_EVERY = 5.0
 YOUNG = 3_000_000_000
@@ -53,10 +54,14 @@ class PlacedLayout(Layout):
 class Incoming:
     """Admits the files of one folder, one after the other."""
 
-    def __init__(self, layout: Layout, jobs: Jobs, clock: Clock) -> None:
+    def __init__(
+        self, layout: Layout, jobs: Jobs, clock: Clock, trusted: frozenset[int] | None = None
+    ) -> None:
         self._layout = layout
         self._jobs = jobs
         self._clock = clock
+        self._trusted = frozenset({ROOT, os.geteuid()}) if trusted is None else trusted
+        """Whose files are taken, by uid: everybody who may hand a job in, until there are roles."""
         self._bell = anyio.Event()
         self._said: dict[str, str] = {}
         self._resting = False
@@ -144,6 +149,10 @@ class Incoming:
 
     async def _offer(self, file: Claimed) -> bool:
         """Hands a file to the supervisor; False when it was refused, and now lies in `rejected/`."""
+        if file.uid not in self._trusted:
+            said = f"cannot admit {_shown(file.name)}: it belongs to uid {file.uid}, expected root or our own"
+            await self._reject(file.name, "not_permitted", said, ())
+            return False
         requester = Person(uid=file.uid, name=await _disk(_name_of, file.uid), via="incoming")
         told = await self._jobs.submit(file.raw, name=_shown(file.name), requester=requester, via="incoming")
         if isinstance(told, Refusal):

@@ -70,7 +70,7 @@ def taken(config: Config, release: str) -> Iterator[Taken]:
         layout = _made(config, clock)
         held = lock.hold(layout, _own_identity(clock))
         try:
-            shelf = WorkflowShelf(config.workflows)
+            shelf = WorkflowShelf(config.workflows, None if os.geteuid() == rights.ROOT else Path.home())
             shelf.reload()
             yield Taken(config=config, layout=layout, seat=seat, shelf=shelf, clock=clock, release=release)
         finally:

@@ -10,7 +10,7 @@ import re
 import stat
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from resumed.actors.worker import programs as worker_programs
 from resumed.schemas import inputs, strict, workflowfile
@@ -42,8 +42,10 @@ class _Shelved:
 class WorkflowShelf:
     """The workflows of one folder. Readers may come from any thread; `reload` replaces all at once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path | None = None) -> None:
         self.folder = folder
+        self._home = home
+        """Where a path must lie whose input names no roots; None where it may lie anywhere."""
         self._files: dict[str, _Shelved] = {}
         self._problem = ""
 
@@ -89,17 +91,25 @@ class WorkflowShelf:
     def accept(self, contract: Contract, job: JobFile, what: str) -> str:
         """The job's inputs with defaults, as JSON text; FaultyInputError begun by `what` otherwise.
 
-        A path must lie under the workflow's roots also where its links lead.
+        A path must lie under its input's roots also where its links lead.
         """
         programs = self.programs(contract.workflow, contract.version)
         if programs is None:
             raise FaultyInputError(what, (f"the workflow {contract.workflow} was taken away meanwhile",))
-        accepted = inputs.check_inputs(programs.inputs, job.inputs, what)
-        _check_places(programs.inputs, accepted, what)
+        declared = tuple(self._rooted(each) for each in programs.inputs)
+        accepted = inputs.check_inputs(declared, job.inputs, what)
+        _check_places(declared, accepted, what, "$.inputs")
         for number, item in enumerate(job.items or ()):
             path = f"$.items[{number}].inputs"
-            inputs.check_item_inputs(programs.inputs, item.inputs, what, path)
+            inputs.check_item_inputs(declared, item.inputs, what, path)
+            _check_places(declared, item.inputs, what, path)
         return accepted
+
+    def _rooted(self, declared: Input) -> Input:
+        """The input with the roots that it has when it names none."""
+        if declared.type is not InputType.PATH or declared.roots or self._home is None:
+            return declared
+        return evolve(declared, roots=tuple({str(self._home): 0, os.path.realpath(self._home): 0}))
 
     def names(self) -> tuple[str, ...]:
         """The names of all workflows in force, sorted."""
@@ -191,7 +201,7 @@ def _check_rights(found: os.stat_result, what: str) -> None:
         raise FaultyInputError(what, (said,))
 
 
-def _check_places(declared: tuple[Input, ...], accepted: str, what: str) -> None:
+def _check_places(declared: tuple[Input, ...], accepted: str, what: str, at: str) -> None:
     given = strict.parse(accepted.encode(), what)
     problems = []
     for each in declared:
@@ -199,9 +209,8 @@ def _check_places(declared: tuple[Input, ...], accepted: str, what: str) -> None
             real = os.path.realpath(given[each.name])
             roots = [os.path.realpath(root) for root in each.roots]
             if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
-                problems.append(
-                    f"it leads to {real}, outside of {' and '.join(roots)} @ $.inputs.{each.name}"
-                )
+                where = " and ".join(dict.fromkeys(roots))
+                problems.append(f"it leads to {real}, outside of {where} @ {at}.{each.name}")
     if problems:
         raise FaultyInputError(what, tuple(problems))
 

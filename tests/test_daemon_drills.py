@@ -28,7 +28,7 @@ run = ["sh", "-c", """
 """]
 repeatable = true
 [inputs]
-witness = { type = "path" }
+witness = { type = "path", roots = ["/"] }
 rest = { type = "decimal" }
 '''
 

@@ -217,6 +217,18 @@ async def test_fault_of_ours_puts_the_file_aside_and_goes_on(folder: Folder) -> 
     assert {b'{"id": "a"}': "job-0"} == folder.door.jobs
 
 
+async def test_file_of_another_user_is_refused(folder: Folder) -> None:
+    """A dropped file is taken from root and the daemon's own user alone; no other reaches the door."""
+    folder.put("a.json")
+    strangers = frozenset({os.geteuid() + 1})
+    await Incoming(folder.layout, folder.door, folder.clock, strangers).scan()  # type: ignore[arg-type]
+
+    reason = folder.reason("a.json")
+    assert ("not_permitted", []) == (reason["code"], folder.door.seen)
+    assert f"it belongs to uid {os.geteuid()}, expected root or our own" in reason["reason"]
+    assert {**EMPTY, "rejected": ["a.json", "a.json.reason.json"]} == folder.listing()
+
+
 async def test_refused_job_says_what_may_be_done(folder: Folder) -> None:
     """A conflict is put aside with the refusal's own code, sentence and commands."""
     folder.put("bad.json", b'{"id": "taken"}')

@@ -8,7 +8,7 @@ import pytest
 from resumed.daemon.shelf import WorkflowShelf
 from resumed.schemas import workflowfile
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.jobfile import JobFile
+from resumed.schemas.jobfile import FileItem, JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import Programs
 
@@ -198,3 +198,31 @@ def test_path_input_is_held_to_its_roots_through_links(files: Files, tmp_path: P
     assert f'{{"folder":"{data}/in"}}' == accept(data / "in")
     with pytest.raises(FaultyInputError, match=r"it leads to /etc/passwd, outside of .* @ \$.inputs.folder"):
         accept(data / "out" / "passwd")
+
+
+def test_path_without_roots_lies_in_the_home_folder(files: Files, tmp_path: Path) -> None:
+    """A user's own daemon takes a path that names no roots under the home folder alone, root's anywhere."""
+    home = tmp_path / "home"
+    (home / "data").mkdir(parents=True)
+    (home / "out").symlink_to("/etc")
+    (tmp_path / "link").symlink_to("home")
+    files.put("flow", GOOD.replace(', roots = ["{root}"]', "").format(version=1, enabled="true"))
+    shelves = [WorkflowShelf(files.folder, tmp_path / "link"), WorkflowShelf(files.folder)]
+
+    def taken(shelf: WorkflowShelf, path: str, *, by_item: bool) -> bool:
+        shelf.reload()
+        contract = shelf.newest("flow")
+        assert contract is not None
+        inputs = f'{{"folder": "{path}"}}'
+        item = FileItem(id="a", inputs=inputs if by_item else "{}")
+        job = JobFile(workflow="flow", inputs=f'{{"folder": "{home}"}}' if by_item else inputs, items=(item,))
+        try:
+            shelf.accept(contract, job, "cannot admit a.json")
+        except FaultyInputError:
+            return False
+        return True
+
+    paths = [f"{home}/data", f"{tmp_path}/link/data", f"{home}/out/passwd", "/etc"]
+    for by_item in (False, True):
+        users, roots = ([taken(shelf, path, by_item=by_item) for path in paths] for shelf in shelves)
+        assert ([True, True, False, False], [True] * 4) == (users, roots)
