@@ -56,6 +56,7 @@ def _take_out(entry: JobEntry, blamed: Message, workshop: Workshop) -> None:
             epoch=event.epoch,
             number=event.number,
             error=f"its answer could not be decided: {entry.death}",
+            late=event.late,
         )
     elif isinstance(event, Offered):
         entry.box.drop(blamed)

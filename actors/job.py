@@ -253,7 +253,7 @@ class JobActor:
             await self._decide(messages)
         elif isinstance(event, events.Returned):
             messages[0].event = events.Raised(
-                unit=event.unit, epoch=event.epoch, number=event.number, error=str(error)
+                unit=event.unit, epoch=event.epoch, number=event.number, error=str(error), late=event.late
             )
             await self._decide(messages)
         elif isinstance(event, events.Trouble):

@@ -71,6 +71,9 @@ class Mailbox:
         self._rung = False
         self.in_hand: list[Message] = []
 
+    def __len__(self) -> int:
+        return len(self._box)
+
     def __bool__(self) -> bool:
         return bool(self._box)
 

@@ -24,10 +24,11 @@ def offer_of(event: events.Returned) -> decisions.Offer | None:
 def keep(folder: Path, job: str, event: events.Returned) -> events.Returned | events.Raised:
     """The answer with its output as a durable artifact; a faulty offer is the handler's error.
 
+    A late answer is evidence, no more: nothing is kept of what it offers, and its faults are nobody's.
     StoreError when the disk refuses. A crash here leaves an artifact that nothing names.
     """
     offer = offer_of(event)
-    if offer is None:
+    if offer is None or event.late:
         return event
     try:
         artifact = _keep(folder, offer)

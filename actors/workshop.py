@@ -23,6 +23,7 @@ from . import scratch
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
+from .handed import Handed, Heard
 from .machine import due
 from .machine.work import SUSPECT_CRASHES
 from .mailbox import Message, Offered
@@ -34,6 +35,8 @@ SUSPECT_SECONDS = 5.0
 """How long a suspect try holds the others back, unless it ends first (DESIGN.md section 3)."""
 SWEPT = 64
 """How many folders that may not be there are looked for at a time."""
+MOST_UNDECIDED = 10_000
+"""Messages in a job's box beyond which a worker that adds one is ended."""
 STOP_MARGIN = 5.0
 """Seconds beyond a step's grace time after which a worker that did not say `stopped` is ended for all."""
 
@@ -75,6 +78,7 @@ class Workshop:
         """Folders of tries that are over, to be swept."""
         self._suspect: _Suspect | None = None
         self._gated: set[str] = set()
+        self._handed: dict[str, Handed] = {}
         self.slots = Slots(
             spawn=spawn,
             most=most,
@@ -195,7 +199,11 @@ class Workshop:
                 scratch.make(log_file(entry.folder, row.item).parent)
             except OSError as error:
                 logger.warning("no scratch folder could be made for %s: %s", entry.id, error)
-        return self.slots.send(row.worker, self._frame(entry, snapshot, row, folder))
+        if not self.slots.send(row.worker, self._frame(entry, snapshot, row, folder)):
+            return False
+        handed = self._handed.setdefault(row.worker, Handed())
+        handed.hand((entry.id, row.epoch, row.item, row.number))
+        return True
 
     def _scratch(self, entry: JobEntry, row: Try) -> str:
         # Texts, not paths: this is made for every try.
@@ -297,27 +305,34 @@ class Workshop:
         if isinstance(frame, frames.Trouble):
             self.slots.troubled(worker.name, frame.code, frame.reason)
             return
+        handed = self._handed.setdefault(worker.name, Handed())
+        if handed.is_faulty():
+            return
+        heard = handed.hear((frame.job, frame.epoch, frame.item, frame.number))
+        if heard is Heard.FAULT:
+            self._out_of_turn(worker, handed, frame.job)
+            return
         entry = self.desk.entry(frame.job)
-        if entry is None or (frame.item, frame.number) not in entry.running:
+        in_hand = entry is not None and entry.running.get((frame.item, frame.number)) == worker.name
+        if not in_hand:
             # Of a job that was abandoned: its place is free now.
             self.slots.release(worker.name, (frame.job, frame.item, frame.number))
-        if entry is None or not self._is_its_own(entry, worker, frame):
-            logger.warning(
-                "worker %s answered for %s, which it does not run; nothing was changed",
-                worker.name,
-                frame.job,
-            )
-            return
-        late = (frame.item, frame.number) not in entry.running
-        self.desk.post(entry, Message(self._event(worker, frame, late)))
+        late = heard is Heard.EVIDENCE or not in_hand
+        if entry is None or (late and not isinstance(frame, frames.Returned)):
+            logger.info("worker %s answered for %s, where nothing is open any more", worker.name, frame.job)
+        elif len(entry.box) >= MOST_UNDECIDED:
+            self._end_faulty(worker, f"it said too much of {frame.job}, which decides nothing now")
+        else:
+            self.desk.post(entry, Message(self._event(worker, frame, late)))
 
-    @staticmethod
-    def _is_its_own(
-        entry: JobEntry, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped
-    ) -> bool:
-        """A worker speaks only for tries it was handed; a late answer is evidence, no more."""
-        owner = entry.running.get((frame.item, frame.number))
-        return owner == worker.name or (owner is None and isinstance(frame, frames.Returned))
+    def _out_of_turn(self, worker: Worker, handed: Handed, job: str) -> None:
+        logger.warning("worker %s spoke of %s out of turn; nothing was changed", worker.name, job)
+        if handed.is_faulty():
+            self._end_faulty(worker, f"it spoke {handed.faults} times of tries that it does not run")
+
+    def _end_faulty(self, worker: Worker, why: str) -> None:
+        logger.error("worker %s was ended: %s", worker.name, why)
+        worker.kill()
 
     def _event(
         self, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped, late: bool
@@ -341,6 +356,7 @@ class Workshop:
 
     def on_gone(self, worker: Worker, how: str, proven: bool) -> None:
         """The worker is gone: every try it held died with it, or nobody can tell."""
+        self._handed.pop(worker.name, None)
         hand = self.slots.hands.get(worker.name)
         asked = hand is not None and hand.ending
         for job, unit, number in self.slots.gone(worker.name):

@@ -82,12 +82,13 @@ class Returned:
 
 @frozen(kw_only=True)
 class Raised:
-    """A handler ended with an error of its own."""
+    """A handler ended with an error of its own; `late` as in an answer."""
 
     unit: str
     epoch: int
     number: int
     error: str
+    late: bool = False
 
 
 @frozen(kw_only=True)

@@ -196,7 +196,7 @@ def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
 def raised(draft: Draft, event: events.Raised) -> Choice:
     """A handler ended with an error of its own: a failed try."""
     row = _open_try(draft, event.unit, event.epoch, event.number)
-    if row is None:
+    if row is None or event.late:
         return Unchanged(reason="stale: no such try is open")
     unit = draft.unit(event.unit)
     assert unit is not None
