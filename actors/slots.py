@@ -206,10 +206,13 @@ class Slots:
     def ready(self, name: str) -> None:
         """The worker has said that it can run."""
         hand = self.hands.get(name)
-        if hand is not None:
-            hand.ready = True
-            hand.pool.stillborn = 0
-            self.pump(hand.pool)
+        if hand is None:
+            return
+        hand.ready = True
+        hand.pool.stillborn = 0
+        if hand.worker.slots < 1:
+            self.troubled(name, "contract", "its workflow's contract gives its workers no slots")
+        self.pump(hand.pool)
 
     def troubled(self, name: str, code: str, reason: str) -> None:
         """The worker says that it cannot run its workflow: every job that waits for it is held."""
@@ -357,7 +360,9 @@ class Slots:
             if not hand.ready and hand.idle_since < now - MOST_START:
                 # Not `ending`: it counts as one that ended before it was ready.
                 hand.worker.kill()
-            quiet = hand.ready and not (hand.held or hand.offered or hand.pool.waiting)
+            if hand.ready:
+                self._give_way(hand)
+            quiet = not hand.ending and hand.ready and not (hand.held or hand.offered or hand.pool.waiting)
             if quiet and hand.idle_since < now - MOST_IDLE:
                 hand.ending = True
                 hand.worker.kill()

@@ -230,6 +230,10 @@ class WorkerProcess:
             if frame.worker != self.name or self.ready:
                 self._fault(FaultyInputError("cannot read a worker's frame", ("a ready out of place",)))
                 return
+            if frame.contract != self.contract and not self._describe:
+                why = "its contract is not the one it was asked to run"
+                self._fault(FaultyInputError("cannot use a worker", (why,)))
+                return
             self.ready = True
             self.contract, self.slots = frame.contract, frame.contract.slots
         self._on_frame(self, frame)

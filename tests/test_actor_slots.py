@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from attrs import evolve
 
-from resumed.actors.slots import STREAK, Pool, Slots
+from resumed.actors.slots import STREAK, TURN, Pool, Slots
 from resumed.schemas import frames
 from resumed.schemas.workflow import Contract
 
@@ -18,12 +19,14 @@ class Idle:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.killed = False
 
     def send(self, frame: frames.ToWorker) -> None:
         """Nothing."""
 
     def kill(self) -> None:
-        """Nothing."""
+        """Remembered, no more."""
+        self.killed = True
 
     def forget(self) -> None:
         """Nothing."""
@@ -31,6 +34,71 @@ class Idle:
     def stderr_tail(self, size: int = 2000) -> str:
         """Nothing."""
         return ""
+
+
+class Wall:
+    """Slots over workers that do nothing, with all they say, and time that a test moves."""
+
+    def __init__(self, most: int = 1) -> None:
+        self.now = 0.0
+        self.offers: list[tuple[str, str]] = []
+        self.troubles: list[tuple[str, str, str]] = []
+        self.starts: list[tuple[Callable[..., Awaitable[None]], Pool]] = []
+        self.workers: dict[str, Idle] = {}
+        self.error: Exception | None = None
+        self.slots = Slots(
+            spawn=self._spawn,
+            most=most,
+            start_soon=lambda function, pool: self.starts.append((function, pool)),
+            offer=lambda job, worker: self.offers.append((job, worker)),
+            trouble=lambda job, code, reason: self.troubles.append((job, code, reason)),
+            name=lambda: f"w-{len(self.workers) + 1}",
+            seconds=lambda: self.now,
+        )
+
+    async def _spawn(self, name: str, contract: Contract) -> Idle:
+        if self.error is not None:
+            raise self.error
+        made = self.workers[name] = Idle(name)
+        made.slots = contract.slots
+        return made
+
+    async def start(self) -> None:
+        """Start every worker that was asked for."""
+        starts, self.starts = self.starts, []
+        for function, pool in starts:
+            await function(pool)
+
+
+@pytest.mark.anyio
+async def test_a_worker_without_slots_starves_nobody() -> None:
+    """A contract that gives no slots holds the jobs that wait for it, and its place goes to others."""
+    wall = Wall()
+    wall.slots.want("none", "zero", evolve(CONTRACT, slots=0))
+    wall.slots.want("other", "digest", CONTRACT)
+    await wall.start()
+    wall.slots.ready("w-1")
+
+    assert [("none", "contract")] == [each[:2] for each in wall.troubles]
+    assert wall.workers["w-1"].killed
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_is_never_free_gives_way_at_a_look() -> None:
+    """A worker whose jobs neither take nor free a place still ends when others have none, after its turn."""
+    wall = Wall()
+    wall.slots.want("one", "first", CONTRACT)
+    await wall.start()
+    wall.slots.want("other", "second", CONTRACT)
+    wall.slots.ready("w-1")
+    wall.slots.unwant("one", "first")
+    wall.slots.hands["w-1"].offered.clear()
+    wall.slots.look()
+    assert not wall.workers["w-1"].killed
+    wall.now = TURN
+    wall.slots.look()
+
+    assert wall.workers["w-1"].killed
 
 
 @pytest.mark.anyio

@@ -61,3 +61,37 @@ async def test_module_that_will_not_load_is_the_authors_error(
 
     assert expected in str(said)
     assert () == containment.remains_of("d1")
+
+
+LIMITS = {
+    "no slots": ("slots=0", "", "cannot load bad_flow:Flow: slots is a whole number of at least 1, got 0"),
+    "slots of another type": ("slots=True", "", "slots is a whole number of at least 1, got True"),
+    "no tries": ("", "tries=0", "cannot load step begin: tries is a whole number of at least 1, got 0"),
+    "half a try": ("", "tries=1.5", "tries is a whole number of at least 1, got 1.5"),
+    "no time": ("", "timeout=0", "cannot load step begin: timeout is more than 0 seconds, got 0"),
+    "no number": ("", "timeout=float('nan')", "cannot load step begin: timeout"),
+    "no grace": ("", "grace='0s'", "cannot load step begin: grace is more than 0 seconds, got '0s'"),
+    "nonsense": ("", "grace=None", "cannot load step begin: grace is a duration, got None"),
+    "no pause": ("", "backoff=(0, 5)", "cannot load step begin: backoff is more than 0 seconds, got 0"),
+    "half a pause": ("", "backoff='30s'", "cannot load step begin: backoff is two durations, got '30s'"),
+    "a falling pause": ("", "backoff=(9, 5)", "backoff is the first and the longest, got (9, 5)"),
+}
+DECLARED = """
+from resumed import Done, step, workflow
+@workflow("author", version=1, {whole})
+class Flow:
+    @step(start=True, {step})
+    async def begin(self, job, state): return Done()
+"""
+
+
+@pytest.mark.parametrize("case", LIMITS)
+async def test_limits_that_let_nothing_run_are_the_authors_error(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit under which nothing could ever run is refused where it is declared, by its step's name."""
+    whole, step, expected = LIMITS[case]
+    (tmp_path / "bad_flow.py").write_text(DECLARED.format(whole=whole, step=step))
+    monkeypatch.setattr("worker_kit.HERE", tmp_path)
+
+    assert expected in await asked(python_contract("bad_flow:Flow", "author"), tmp_path)

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 from worker_kit import WAIT, Desk, alive, desk, one_step, python_contract, python_desk
 
 from resumed.actors import containment, workers
@@ -120,6 +121,20 @@ async def test_faulty_frame_ends_the_worker(case: str, tmp_path: Path) -> None:
         assert 1 == len(made.faults)
         assert made.nothing_heard()
         assert [True] == [proven for _, proven in made.ends]
+
+
+async def test_a_worker_of_another_contract_is_not_used(tmp_path: Path) -> None:
+    """What a worker says it can run is what it was asked to run, or it ends before its first try."""
+    asked = one_step("true")
+    async with desk(tmp_path, asked) as made:
+        other = frames.Ready(worker="w1", contract=evolve(asked, slots=9))
+        made.worker.ready = False
+        made.worker._hand_over(frames.write(other)[:-1])
+        with anyio.fail_after(WAIT):
+            await made.gone.wait()
+
+        assert ["cannot use a worker: its contract is not the one it was asked to run"] == made.faults
+        assert 1 == made.worker.slots
 
 
 async def test_repeated_and_stale_frames_start_nothing(tmp_path: Path) -> None:

@@ -140,18 +140,47 @@ def _step_contract(name: str, function: Any) -> StepContract:
         raise AuthorError(f"cannot load step {name}: a handler takes (self, job, {_third(note)})")
     if note.start and note.item:
         raise AuthorError(f"cannot load step {name}: a job begins with a job step")
-    first, most = (answers.seconds(span) for span in note.backoff)
+    first, most = _backoff(name, note.backoff)
+    _check_count(f"cannot load step {name}: tries", note.tries)
     return StepContract(
         name=name,
         kind=StepKind.ITEM if note.item else StepKind.JOB,
         version=note.version,
         repeatable=note.repeatable,
-        timeout=answers.seconds(note.timeout),
-        grace=answers.seconds(note.grace),
+        timeout=_span(name, "timeout", note.timeout),
+        grace=_span(name, "grace", note.grace),
         tries=note.tries,
         backoff_first=first,
         backoff_max=most,
     )
+
+
+def _span(name: str, what: str, given: Any) -> float:
+    """Seconds of one of a step's limits, which must let time pass."""
+    wanted = f"cannot load step {name}: {what}"
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise AuthorError(f"{wanted} is a duration, got {given!r}")
+    try:
+        found = answers.seconds(given)
+    except AuthorError as error:
+        raise AuthorError(f"{wanted}: {error}") from None
+    if not found > 0:
+        raise AuthorError(f"{wanted} is more than 0 seconds, got {given!r}")
+    return found
+
+
+def _backoff(name: str, given: Any) -> tuple[float, float]:
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise AuthorError(f"cannot load step {name}: backoff is two durations, got {given!r}")
+    first, most = (_span(name, "backoff", each) for each in given)
+    if most < first:
+        raise AuthorError(f"cannot load step {name}: backoff is the first and the longest, got {given!r}")
+    return first, most
+
+
+def _check_count(what: str, given: Any) -> None:
+    if type(given) is not int or given < 1:
+        raise AuthorError(f"{what} is a whole number of at least 1, got {given!r}")
 
 
 def _third(note: StepNote) -> str:
@@ -171,7 +200,9 @@ def contract_of(declared: type, asked: Contract) -> Contract:
     if (note.name, note.version) != (asked.workflow, asked.version):
         found, wanted = f"{note.name}@{note.version}", f"{asked.workflow}@{asked.version}"
         raise AuthorError(f"cannot load {asked.entry}: it declares {found}, expected {wanted}")
-    slots = _python(asked).slots
+    written = _python(asked).slots
+    slots = note.slots if written is None else written
+    _check_count(f"cannot load {asked.entry}: slots", slots)
     return Contract(
         workflow=note.name,
         version=note.version,
@@ -182,7 +213,7 @@ def contract_of(declared: type, asked: Contract) -> Contract:
         entry=asked.entry,
         interpreter=asked.interpreter,
         definition=asked.definition,
-        slots=note.slots if slots is None else slots,
+        slots=slots,
     )
 
 
