@@ -5,9 +5,10 @@ The same file of the same owner is the job that exists; anything else under its 
 
 import base64
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
+from anyio import to_thread
 
 from resumed.schemas import codec, jobfilereader, release
 from resumed.schemas.errors import AuthorError, CommitError
@@ -22,9 +23,12 @@ from .entry import JobEntry, Stage
 from .machine.admission import first_line
 from .supervisor import Supervisor
 
+OffLoop = Callable[..., Awaitable[Any]]
+"""Runs a call beside the loop and returns what it returned."""
+
 
 class Workflows(Protocol):
-    """Which workflows there are, and what inputs they take."""
+    """Which workflows there are, and what inputs they take; `accept` is called from any thread."""
 
     def pick(self, name: str, version: int | None) -> Contract | Refusal:
         """The workflow of that name and version (None: the newest in force)."""
@@ -43,11 +47,14 @@ class Door:
         supervisor: Supervisor,
         workflows: Workflows,
         whole: Callable[[Contract], Awaitable[Contract]],
+        off_loop: OffLoop = to_thread.run_sync,
     ) -> None:
         self._supervisor = supervisor
         self._workflows = workflows
         self._whole = whole
         """Completes the contract of a Python workflow; AuthorError when it cannot be run."""
+        self._off_loop = off_loop
+        """Where inputs are judged: patterns and links may take long, and must not hold up the loop."""
 
     async def admit(
         self, raw: bytes, *, name: str, requester: Person, via: str
@@ -60,7 +67,7 @@ class Door:
         contract = self._workflows.pick(file.workflow, file.version)
         if isinstance(contract, Refusal):
             return contract
-        inputs = self._workflows.accept(contract, file, f"cannot admit {name}")
+        inputs = await self._off_loop(self._workflows.accept, contract, file, f"cannot admit {name}")
         try:
             contract = await self._whole(contract)
         except AuthorError as error:

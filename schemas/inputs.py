@@ -11,6 +11,9 @@ from . import codec, strict
 from .errors import FaultyInputError
 from .workflow import Input, InputType
 
+MAX_MATCHED = 256
+"""Characters of a text that is held against a pattern: matching may take long for a long text."""
+
 _KINDS = {"int": "int", "str": "string", "bool": "bool", "float": "number", "NoneType": "null"}
 _JSON: dict[InputType, type] = {InputType.INT: int, InputType.BOOL: bool}
 """What a type looks like in JSON; every other one is a string."""
@@ -48,7 +51,9 @@ def _text_problems(declared: Input, value: str) -> Iterator[str]:
         yield from _path_problems(declared, value)
     if declared.max is not None and len(value) > declared.max:
         yield f"{len(value)} characters, the most is {declared.max}"
-    if declared.pattern and not re.fullmatch(declared.pattern, value):
+    if declared.pattern and len(value) > MAX_MATCHED:
+        yield f"{len(value)} characters, the most that a pattern is held against is {MAX_MATCHED}"
+    elif declared.pattern and not re.fullmatch(declared.pattern, value):
         yield f"does not match {declared.pattern}"
 
 

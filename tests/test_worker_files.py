@@ -458,6 +458,10 @@ INPUTS = {
     "a float for a number": ('"year":1.0', "expected int, got number @ $.inputs.year"),
     "too large": ('"year":2101', "the most is 2100, got 2101 @ $.inputs.year"),
     "two lines": ('"line":"a\\nb"', "expected one line @ $.inputs.line"),
+    "too long for the pattern": (
+        f'"name":"{"a" * 257}"',
+        "257 characters, the most that a pattern is held against is 256 @ $.inputs.name",
+    ),
     "not the pattern": ('"name":"A"', "does not match [a-z]+ @ $.inputs.name"),
     "a number for a decimal": ('"sum":1.5', "expected string, got number @ $.inputs.sum"),
     "NaN": ('"sum":"NaN"', "expected a decimal number as text, got 'NaN' @ $.inputs.sum"),
