@@ -180,25 +180,25 @@ class Workshop:
                     began=False,
                     reason="its worker had ended before",
                 )
-        except FaultyInputError as error:
-            event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=str(error))
+        except (FaultyInputError, OSError) as error:
+            event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=_said(error))
         if event is not None:
             self.desk.post(entry, Message(event))
         # Only now: an actor that died above leaves the try to be handed over by the next one.
         entry.running[unit, row.number] = row.worker
 
     def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
-        """Make the try's folder where programs need one, and send; False when the worker is gone."""
+        """Make the try's folder where programs need one, and send; False when the worker is gone.
+
+        OSError when there is no folder: nothing was sent.
+        """
         folder = self._scratch(entry, row)
         # A Python worker makes the folder itself once its author asks for it: most steps never do.
         made = bool(snapshot.contract.definition and not snapshot.contract.entry)
         entry.folders[row.item, row.number] = (folder, made)
         if made:
-            try:
-                scratch.make(Path(folder))
-                scratch.make(log_file(entry.folder, row.item).parent)
-            except OSError as error:
-                logger.warning("no scratch folder could be made for %s: %s", entry.id, error)
+            scratch.make(Path(folder))
+            scratch.make(log_file(entry.folder, row.item).parent)
         if not self.slots.send(row.worker, self._frame(entry, snapshot, row, folder)):
             return False
         handed = self._handed.setdefault(row.worker, Handed())
@@ -379,6 +379,12 @@ class Workshop:
         if proven:
             self.desk.start_soon(self._clean, self.scratch / worker.name)
             worker.forget()
+
+
+def _said(error: FaultyInputError | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"cannot make the folder {error.filename}: {error.strerror}"
+    return str(error)
 
 
 def log_file(folder: Path, unit: str) -> Path:

@@ -1,9 +1,11 @@
 """Programs in a worker: bytes first, the whole tree gone before the answer, every end with its reason."""
 
 import base64
+import errno
 import hashlib
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from worker_kit import alive, contract, desk, one_step, with_source
 
 from resumed.actors import containment
+from resumed.actors.worker import programs
+from resumed.actors.worker.trial import Trial
 from resumed.schemas import frames
 from resumed.schemas.decisions import Accepted, HoldBack, Later, NextStep, TryAgain
 from resumed.schemas.job import Item, PinKind
@@ -153,6 +157,48 @@ async def test_every_end_has_its_meaning(tmp_path: Path) -> None:
             answer = await made.run(number=number, row=with_source("i", tmp_path / "script"))
             found[case] = (script, answer.answer.decided)
     assert ENDS == found
+
+
+NOT_STARTED = {
+    "no program": (errno.ENOENT, "prog", HoldBack),
+    "not ours to run": (errno.EACCES, "prog", HoldBack),
+    "no program's bytes": (errno.ENOEXEC, "prog", HoldBack),
+    "no folder to run in": (errno.ENOENT, "/scratch", TryAgain),
+    "no more processes": (errno.EAGAIN, None, Later),
+    "no memory": (errno.ENOMEM, None, Later),
+    "no more descriptors": (errno.EMFILE, None, Later),
+    "a broken disk": (errno.EIO, "prog", TryAgain),
+}
+
+
+@pytest.mark.parametrize("case", NOT_STARTED)
+async def test_only_a_program_that_is_none_is_a_hold(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person is asked where the program itself is at fault; a system that is short of something recovers."""
+    number, path, expected = NOT_STARTED[case]
+    asked = one_step("prog")
+    steps = programs.load(asked)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    run = frames.Run(
+        job="j",
+        epoch=1,
+        item="i",
+        number=1,
+        step="only",
+        occurrence=1,
+        log=str(tmp_path / "log"),
+        scratch=str(tmp_path),
+        row=Item(id="i", ordinal=0),
+    )
+    decided = (await steps.run(run, Trial())).decided
+
+    assert expected is type(decided)
+    assert f"cannot start prog: {os.strerror(number)}" == getattr(decided, "reason", "")
 
 
 async def test_program_that_is_not_there_is_a_hold(tmp_path: Path) -> None:

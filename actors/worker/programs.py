@@ -4,6 +4,7 @@ Job step `start` lists and pins the items, each `[[step]]` is an item step, job 
 """
 
 import base64
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,6 +44,8 @@ from .trial import Trial
 START, FINISH = "start", "finish"
 LATER, HOLD = 75, 78  # EX_TEMPFAIL and EX_CONFIG of sysexits.h
 _WAIT = 30.0
+_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
+_SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def contract_of(programs: Programs, folder: str = "") -> Contract:
@@ -178,7 +181,7 @@ class Steps:
             except OSError as error:
                 reason = f"cannot start {call.argv[0]}: {error.strerror or error}"
                 log.note(faulttext.clean(reason, 300))
-                return HoldBack(code="cannot_start", reason=faulttext.clean(reason))
+                return _not_started(error, call.argv[0], faulttext.clean(reason))
         unfinished = _unfinished(ended)
         if unfinished is not None:
             return unfinished
@@ -218,6 +221,15 @@ class Steps:
             folder=run.scratch,
             keep=0 if uses_file(step) else step.output_max,
         )
+
+
+def _not_started(error: OSError, program: str, reason: str) -> Decided:
+    """A program that cannot be one is a person's affair; a system that is short of something recovers."""
+    if error.filename == program and error.errno in _NO_PROGRAM:
+        return HoldBack(code="cannot_start", reason=reason)
+    if error.errno in _SHORT:
+        return Later(seconds=_WAIT, reason=reason)
+    return TryAgain(reason=reason, code="cannot_start")
 
 
 def _unfinished(ended: program.Ended) -> Decided | None:
