@@ -11,14 +11,15 @@ import anyio
 from anyio import to_thread
 
 from resumed.schemas import codec, jobfilereader, release
-from resumed.schemas.errors import AuthorError, CommitError
+from resumed.schemas.errors import AuthorError, CommitError, StoreError
 from resumed.schemas.job import CodeVersion, Job, Person
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Admission
 from resumed.schemas.workflow import Contract
-from resumed.store import admission, durable, layout, recovery
+from resumed.store import admission, durable, layout, quarantine, recovery
 
+from . import refusals
 from .entry import JobEntry, Stage
 from .machine.admission import first_line
 from .supervisor import Supervisor
@@ -76,24 +77,30 @@ class Door:
         sha256 = codec.digest(raw)
         while (entry := self._supervisor.entries.get(job_id)) is not None and entry.admitted is not None:
             await entry.admitted.wait()
-        if known := await self._known(job_id, sha256, requester):
+        if known := await self._known(job_id, None if not file.id else sha256, requester):
             return known
         await self._make(job_id, file, contract, inputs, raw, name, requester, via)
         return job_id, False
 
-    async def _known(self, job_id: str, sha256: str, requester: Person) -> tuple[str, bool] | Refusal | None:
+    async def _known(
+        self, job_id: str, sha256: str | None, requester: Person
+    ) -> tuple[str, bool] | Refusal | None:
+        """The job of that id, if there is one; without `sha256` the id itself covers what the file says."""
         supervisor = self._supervisor
         if job_id not in supervisor.entries and not await supervisor.disk.call(
             layout.taken, supervisor.layout, job_id
         ):
             return None
-        for folder in (supervisor.layout.job(job_id), supervisor.layout.archived(job_id)):
+        aside = supervisor.layout.quarantine / job_id
+        for folder in (supervisor.layout.job(job_id), supervisor.layout.archived(job_id), aside):
             try:
                 found = await supervisor.disk.call(recovery.peek, folder)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the id is taken
                 del error
                 continue
-            if found.sha256 == sha256 and found.uid == requester.uid:
+            if sha256 in (None, found.sha256) and found.uid == requester.uid:
+                if folder == aside:
+                    return await self._lies_aside(job_id)
                 if folder == supervisor.layout.job(job_id):
                     supervisor.take_in(job_id)
                 return job_id, True
@@ -102,6 +109,13 @@ class Door:
             reason=f"cannot admit {job_id}: the id is taken by another job file or another owner",
             commands=(f"resumectl show {job_id}",),
         )
+
+    async def _lies_aside(self, job_id: str) -> Refusal:
+        try:
+            found = await self._supervisor.disk.call(quarantine.find, self._supervisor.layout, job_id)
+        except StoreError as error:
+            return refusals.set_aside(job_id, str(error))
+        return refusals.set_aside(job_id, found.detail if found is not None else "it was moved meanwhile")
 
     async def _make(
         self,

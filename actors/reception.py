@@ -17,7 +17,7 @@ from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
 from resumed.store import archive, quarantine
 from resumed.store.layout import Layout
 
-from . import outputs, views
+from . import outputs, refusals, views
 from .door import Door
 from .entry import JobEntry, Stage
 from .machine.transition import transition
@@ -54,9 +54,9 @@ class Reception:
         entry = self._supervisor.entries.get(job)
         row = None if entry is None else self._supervisor.row(entry)
         if row is None:
-            snapshot = await self._snapshot(job)
-            if snapshot is None:
-                return Refusal(code="set_aside", reason=f"{job} is known and cannot be read now")
+            snapshot = await self._look(job)
+            if isinstance(snapshot, Refusal):
+                return snapshot
             row = views.row(snapshot[0], self._supervisor.clock.now())
         said = f"{job} exists already: it is {row.status}" if repeated else f"{job} was admitted"
         return Told(row=row, said=said, repeated=repeated, attempt=row.epoch + (0 if repeated else 1))
@@ -70,16 +70,16 @@ class Reception:
         if entry is None:
             return await self._tell_ended(job, request)
         if entry.stage in (Stage.UNREADABLE, Stage.ASIDE):
-            return Refusal(code="set_aside", reason=f"cannot reach {job}: {entry.trouble}")
+            return refusals.set_aside(job, entry.trouble)
         reply = Reply()
         self._supervisor.post(entry, Message(request, reply))
         answered = await reply.wait()
         return self._told(answered.verdict, answered.snapshot)
 
     async def _tell_ended(self, job: str, request: events.Request) -> Told | Refusal:
-        found = await self._snapshot(job)
-        if found is None:
-            return self._no_such(job)
+        found = await self._look(job)
+        if isinstance(found, Refusal):
+            return found
         return self._told(transition(found[0], request, self._supervisor.clock.now()), found[0])
 
     def _told(self, verdict: Any, snapshot: Snapshot) -> Told | Refusal:
@@ -92,33 +92,47 @@ class Reception:
         said = views.said(snapshot, verdict.decision.choice) if changed else verdict.reason
         return Told(row=row, said=said, attempt=attempt, repeated=not changed)
 
-    @staticmethod
-    def _no_such(name: str) -> Refusal:
-        return Refusal(
-            code="no_such_job", reason=f"there is no job {name!r}", commands=("resumectl list -a",)
-        )
-
     # ---- looking --------------------------------------------------------------------------------------
 
     def find(self, name: str) -> str | Refusal:
-        """The id that is `name`, or the only open one that begins with it."""
+        """The id that is `name`, or the only open one that begins with it; why not, when it is set aside."""
         entries = self._supervisor.entries
         if not ID.match(name):
-            return self._no_such(name)
-        if name in entries or self._supervisor.layout.archived(name).is_dir():
+            return refusals.no_such(name)
+        if (entry := entries.get(name)) is not None:
+            return name if not _hindered(entry) else refusals.set_aside(name, entry.trouble)
+        if self._supervisor.layout.archived(name).is_dir():
             return name
         found = sorted(job for job in entries if job.startswith(name))
         if len(found) == 1:
-            return found[0]
+            return self.find(found[0])
         if not found:
-            return self._no_such(name)
+            return self._find_aside(name)
         some = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
         return Refusal(code="ambiguous", reason=f"{name!r} begins {len(found)} jobs: {some}")
 
+    def _find_aside(self, name: str) -> Refusal:
+        there, troubles = self._entries()
+        found = [each for each in there if each.id == name] or [
+            each for each in there if each.id.startswith(name)
+        ]
+        if len(found) == 1:
+            return refusals.set_aside(found[0].id, found[0].detail)
+        if troubles:
+            return Refusal(code="trouble", reason=f"cannot look for {name}: {troubles[0]}")
+        return refusals.no_such(name)
+
     def rows(self) -> list[JobRow]:
-        """The open jobs, oldest first."""
-        rows = [self._supervisor.row(entry) for entry in list(self._supervisor.entries.values())]
+        """The open jobs, oldest first; those that cannot be read as quarantined."""
+        rows = [self._row(entry) for entry in list(self._supervisor.entries.values())]
         return sorted((row for row in rows if row is not None), key=lambda row: (row.created, row.id))
+
+    def _row(self, entry: JobEntry) -> JobRow | None:
+        row = self._supervisor.row(entry)
+        if entry.stage not in (Stage.UNREADABLE, Stage.ASIDE):
+            return row
+        since = entry.since.wall if entry.since is not None else 0
+        return views.hindered(entry.id, row, since, entry.trouble)
 
     async def ended(self, limit: int = 100) -> list[JobRow]:
         """The jobs that ended last, newest first."""
@@ -131,25 +145,32 @@ class Reception:
                 rows.append(views.row(found[0], supervisor.clock.now()))
         return sorted(rows, key=lambda row: -row.since)
 
-    async def _snapshot(self, job: str) -> tuple[Snapshot, Path] | None:
-        """The job's last adopted snapshot and its folder, open or ended; None when none can be read."""
+    async def _look(self, job: str) -> tuple[Snapshot, Path] | Refusal:
+        """The job's last adopted snapshot and its folder, open or ended; why not, when none can be read."""
         supervisor = self._supervisor
         entry = supervisor.entries.get(job)
         if entry is not None and entry.snapshot is not None:
             return entry.snapshot, entry.folder
         if not ID.match(job):
-            return None
+            return refusals.no_such(job)
         folder = entry.folder if entry is not None else supervisor.layout.archived(job)
         try:
             recovered = await supervisor.disk.call(supervisor.load, folder)
-        except (StoreError, NewerSchemaError):
-            return None
+        except (StoreError, NewerSchemaError) as error:
+            there = entry is not None or folder.is_dir()
+            return refusals.set_aside(job, str(error)) if there else self._find_aside(job)
         return recovered.snapshot, folder
 
-    async def view(self, job: str) -> JobView | None:
-        """One job, whole."""
-        found = await self._snapshot(job)
-        return None if found is None else views.view(found[0], self._supervisor.clock.now(), str(found[1]))
+    async def _snapshot(self, job: str) -> tuple[Snapshot, Path] | None:
+        found = await self._look(job)
+        return None if isinstance(found, Refusal) else found
+
+    async def view(self, job: str) -> JobView | Refusal:
+        """One job, whole; why not, when it cannot be read."""
+        found = await self._look(job)
+        if isinstance(found, Refusal):
+            return found
+        return views.view(found[0], self._supervisor.clock.now(), str(found[1]))
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs (or with "" the job steps') wrote what they said."""
@@ -214,8 +235,16 @@ class Reception:
                 return row
             watcher = anyio.Event()
             entry.watchers.append(watcher)
-            await watcher.wait()
+            try:
+                await watcher.wait()
+            finally:
+                if watcher in entry.watchers:
+                    entry.watchers.remove(watcher)
         return None
+
+
+def _hindered(entry: JobEntry) -> bool:
+    return entry.stage in (Stage.UNREADABLE, Stage.ASIDE) and entry.snapshot is None
 
 
 def _aside(each: quarantine.Entry) -> Quarantined:

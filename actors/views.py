@@ -1,5 +1,7 @@
 """What people are shown of a job, made from its snapshot when somebody looks; never stored."""
 
+from attrs import evolve
+
 from resumed.schemas.durations import spell
 from resumed.schemas.instant import Instant, seconds_until
 from resumed.schemas.job import Item, ItemState, Status
@@ -55,6 +57,16 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
     if snapshot.outcome is not None:
         return snapshot.outcome.reason
     return ""
+
+
+def hindered(job: str, known: JobRow | None, since: int, why: str) -> JobRow:
+    """The line of a job that cannot be read now, after what was known of it before."""
+    row = known or JobRow(
+        id=job, status=Status.QUARANTINED, workflow="", version=0, title="", owner="", done=0, total=0,
+        failed=0, held=0, running=0, since=since, created=0,
+    )  # fmt: skip
+    needs = f"cannot be read: {why}"
+    return evolve(row, status=Status.QUARANTINED, since=since, wakes=0, needs=needs, needs_person=True)
 
 
 def item_row(item: Item) -> ItemRow:

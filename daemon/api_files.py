@@ -62,8 +62,8 @@ async def log(desk: Desk, _peer: Peer, asked: PieceAsked) -> LogAnswer | Refusal
     if content:
         return LogAnswer(content=_spell(content), next=after, ended=False)
     state = await _state_of(desk, job, asked.item)
-    if state is None:
-        return no_item(job, asked.item)
+    if isinstance(state, Refusal):
+        return state
     return LogAnswer(content="", next=after, ended=state is not ItemState.IN_PROGRESS)
 
 
@@ -74,8 +74,8 @@ async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | R
         return job
     whole = await desk.jobs.output(job, asked.item)
     if whole is None:
-        if await _state_of(desk, job, asked.item) is None:
-            return no_item(job, asked.item)
+        if isinstance(state := await _state_of(desk, job, asked.item), Refusal):
+            return state
         return Refusal(
             code="no_output",
             reason=f"item {asked.item} of job {job} has no accepted output",
@@ -93,11 +93,11 @@ async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | R
     )
 
 
-async def _state_of(desk: Desk, job: str, item: str) -> ItemState | None:
+async def _state_of(desk: Desk, job: str, item: str) -> ItemState | Refusal:
     view = await desk.jobs.view(job)
-    if view is None:
-        return None
-    return next((ItemState(each.state) for each in view.items if each.id == item), None)
+    if isinstance(view, Refusal):
+        return view
+    return next((ItemState(each.state) for each in view.items if each.id == item), no_item(job, item))
 
 
 def _spell(piece: bytes) -> str:

@@ -13,7 +13,6 @@ from .desk import Desk
 from .peers import Peer
 
 FINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.EXPIRED})
-NO_JOB = "no_such_job"
 NO_ITEM = "no_such_item"
 
 
@@ -116,7 +115,7 @@ async def show(desk: Desk, _peer: Peer, asked: JobAsked) -> ShowAnswer | Refusal
     if isinstance(job, Refusal):
         return job
     view = await desk.jobs.view(job)
-    return no_job(asked.job) if view is None else ShowAnswer(job=view)
+    return view if isinstance(view, Refusal) else ShowAnswer(job=view)
 
 
 async def watch(
@@ -127,18 +126,18 @@ async def watch(
     if isinstance(job, Refusal):
         yield job, False
         return
-    row: JobRow | None = await _row(desk, job)
-    while row is not None:
+    row = await _row(desk, job)
+    while not isinstance(row, Refusal):
         yield RowAnswer(row=row), row.status not in FINAL
         if row.status in FINAL:
             return
         row = await desk.jobs.changed(job, row.sequence) or await _row(desk, job)
-    yield no_job(asked.job), False
+    yield row, False
 
 
-async def _row(desk: Desk, job: str) -> JobRow | None:
+async def _row(desk: Desk, job: str) -> JobRow | Refusal:
     view = await desk.jobs.view(job)
-    return view.row if view is not None else None
+    return view if isinstance(view, Refusal) else view.row
 
 
 async def pause(desk: Desk, peer: Peer, asked: PauseAsked) -> ToldAnswer | Refusal:
@@ -172,11 +171,6 @@ async def _tell(desk: Desk, name: str, request: Request) -> ToldAnswer | Refusal
         return job
     told = await desk.jobs.tell(job, request)
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
-
-
-def no_job(name: str) -> Refusal:
-    """What is said of a job that nobody knows."""
-    return Refusal(code=NO_JOB, reason=f"no job is named {name}", commands=("resumectl list -a",))
 
 
 def no_item(job: str, item: str) -> Refusal:

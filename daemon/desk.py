@@ -51,8 +51,8 @@ class Jobs(Protocol):
     async def ended(self, limit: int = 100) -> list[JobRow]:
         """The jobs that ended last."""
 
-    async def view(self, job: str) -> JobView | None:
-        """One job, whole."""
+    async def view(self, job: str) -> JobView | Refusal:
+        """One job, whole; why not, when it cannot be read."""
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs wrote what they said."""

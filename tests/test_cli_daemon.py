@@ -48,6 +48,21 @@ def test_same_file_again_is_the_same_job(daemon: Daemon) -> None:
     assert "you may" in third.stderr
 
 
+def test_same_words_spelled_otherwise_are_the_same_job(daemon: Daemon) -> None:
+    """A job file without an id is known by what it says: other spaces make no other job, and no conflict."""
+    source = daemon.root / "spelled"
+    source.write_text("x")
+    job = {"workflow": "say", "items": [{"id": "x", "source": str(source)}]}
+    told = []
+    for name, spaces in (("first", None), ("second", 4)):
+        path = daemon.root / f"{name}.json"
+        path.write_text(json.dumps(job, indent=spaces))
+        told.append(json.loads(daemon.ask("submit", str(path), "--json").stdout)["told"])
+
+    assert [False, True] == [each["repeated"] for each in told]
+    assert told[0]["row"]["id"] == told[1]["row"]["id"]
+
+
 def test_failed_items_hold_the_job_until_somebody_decides(daemon: Daemon) -> None:
     """A waiting form ends with 11; retry and skip do what they say; a skipped item ends it with 10."""
     path = daemon.file("fails", "say", {"a": "one", "b": "two", "b.fail": "", "c": "x", "c.fail": ""})
@@ -203,12 +218,17 @@ def test_damaged_job_is_set_aside_and_shown(daemon: Daemon) -> None:
     codes = [
         subprocess.run(fsck, capture_output=True, timeout=60).returncode,
         daemon.ask("cancel", "good").returncode,
-        daemon.ask("show", "bad").returncode,
     ]
+    told = [daemon.ask(*words) for words in (("show", "ba"), ("resume", "bad"), ("output", "bad", "a"))]
+    told.append(daemon.ask("submit", str(daemon.root / "bad.json")))
 
     assert ("bad", "damaged") == (row["id"], row["reason"])
     assert "bad" in shown.stdout
-    assert [0, 4] == codes[1:]
+    assert [0] == codes[1:]
+    assert [1] * 4 == [each.returncode for each in told]
+    for each in told:
+        assert "bad is set aside: " in each.stderr
+        assert "resumectl quarantine list" in each.stderr
 
 
 def test_interrupted_watch_leaves_the_job_alone(daemon: Daemon) -> None:

@@ -75,7 +75,7 @@ class FakeJobs:
     async def ended(self, limit: int = 100) -> list[JobRow]:
         return []
 
-    async def view(self, job: str) -> JobView | None:
+    async def view(self, job: str) -> JobView | Refusal:
         items = (ItemRow(id="a", state="done", at="", tries=1, failures=0),)
         return JobView(row=self.row, requester="anna", objective="", items=items)
 

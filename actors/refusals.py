@@ -1,0 +1,15 @@
+"""What is said of a job that cannot be asked: that there is none, or that it is set aside, and why."""
+
+from resumed.schemas.refusal import Refusal
+
+
+def no_such(name: str) -> Refusal:
+    """Nobody knows a job of that name."""
+    return Refusal(code="no_such_job", reason=f"there is no job {name!r}", commands=("resumectl list -a",))
+
+
+def set_aside(job: str, why: str) -> Refusal:
+    """The job is there, and cannot be read as it is."""
+    return Refusal(
+        code="set_aside", reason=f"{job} is set aside: {why}", commands=("resumectl quarantine list",)
+    )
