@@ -15,6 +15,7 @@ from worker_kit import alive, contract, desk, one_step, with_source
 
 from resumed.actors import containment
 from resumed.actors.worker import programs
+from resumed.actors.worker.runlog import RunLog
 from resumed.actors.worker.trial import Trial
 from resumed.schemas import frames
 from resumed.schemas.decisions import Accepted, HoldBack, Later, NextStep, TryAgain
@@ -75,7 +76,7 @@ async def test_endless_output_is_bounded(tmp_path: Path) -> None:
         assert TryAgain(reason=reason, code="output-too-large") == answer.answer.decided
         assert int(peak["VmHWM"].split()[0]) < 160 * 1024
         assert 16 * 1024 * 1024 < len(made.log()) < 16 * 1024 * 1024 + 1000
-        assert b"the log of one try is full" in made.log()[-200:]
+        assert b"the log is full" in made.log()[-200:]
 
 
 BYTES = {
@@ -159,6 +160,20 @@ async def test_every_end_has_its_meaning(tmp_path: Path) -> None:
     assert ENDS == found
 
 
+def test_log_of_many_tries_is_bounded_and_shows_the_newest(tmp_path: Path) -> None:
+    """The cap is the file's: no number of tries outgrows it, and the newest try can always be read."""
+    path = tmp_path / "log"
+    for number in range(20):
+        with RunLog(str(path), f"try {number}", most=1000) as log:
+            log.write(b"%d " % number * 100)
+            log.write(b"x" * 2000)
+        raw = path.read_bytes()
+        assert b"--- try %d ---\n%d " % (number, number) in raw
+        assert len(raw) < 1000 + 300
+
+    assert raw.startswith(b"--- what earlier tries printed is not kept: the log was full ---\n")
+
+
 NOT_STARTED = {
     "no program": (errno.ENOENT, "prog", HoldBack),
     "not ours to run": (errno.EACCES, "prog", HoldBack),
@@ -175,7 +190,7 @@ NOT_STARTED = {
 async def test_only_a_program_that_is_none_is_a_hold(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person is asked where the program itself is at fault; a system that is short of something recovers."""
+    """A person is asked where the program itself is at fault; a system short of something recovers."""
     number, path, expected = NOT_STARTED[case]
     asked = one_step("prog")
     steps = programs.load(asked)

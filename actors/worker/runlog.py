@@ -1,14 +1,18 @@
-"""What a try's program prints, appended live to `run.log`: bytes as they come, bounded, never in the way."""
+"""What a try's program prints, appended live to its unit's log: bytes as they come, bounded.
+
+The bound is the file's. A try that finds it half full starts it anew, so the newest is always to be seen.
+"""
 
 import contextlib
 import os
 from types import TracebackType
 
 MOST = 16 * 1024 * 1024
+"""Bytes of one file, whatever the number of tries in it."""
 
 
 class RunLog:
-    """The log of one try. A disk that refuses loses log lines, never a result."""
+    """The log of one try, in a file of all tries. A disk that refuses loses log lines, never a result."""
 
     def __init__(self, path: str, header: str, most: int = MOST) -> None:
         self._left = most
@@ -17,7 +21,17 @@ class RunLog:
         with contextlib.suppress(OSError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
             self._file = os.open(path, flags, 0o600)
+            self._make_room(most)
         self._put(f"--- {header} ---\n".encode(errors="replace"))
+
+    def _make_room(self, most: int) -> None:
+        """Count what earlier tries left; where it leaves too little room, it goes."""
+        size = os.fstat(self._file).st_size
+        if size > most // 2:
+            os.ftruncate(self._file, 0)
+            size = 0
+            self._put(b"--- what earlier tries printed is not kept: the log was full ---\n")
+        self._left = most - size
 
     def __enter__(self) -> "RunLog":
         return self
@@ -40,7 +54,7 @@ class RunLog:
         self._put(kept)
         self._ends_line = kept.endswith(b"\n")
         if not self._left:
-            self._put(b"\n--- more was printed, and is not kept: the log of one try is full ---\n")
+            self._put(b"\n--- more was printed, and is not kept: the log is full ---\n")
             self._ends_line = True
 
     def note(self, text: str) -> None:
