@@ -96,6 +96,12 @@ def remains_of(name: str) -> tuple[Remain, ...]:
     return tuple(sorted(found, key=lambda remain: remain.pid))
 
 
+def spell(remains: tuple[Remain, ...]) -> str:
+    """What bears a mark, for people."""
+    found = ", ".join(f"{each.pid} {each.command}" for each in remains)
+    return f"processes that bear its mark: {found or 'none found'}"
+
+
 class Containment:
     """This daemon's direct children: live keepers, and orphans of keepers that were killed.
 

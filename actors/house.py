@@ -98,11 +98,10 @@ class House:
         for name, verdict in verdicts.items():
             if verdict.proven:
                 continue
-            remains = ", ".join(f"{each.pid} {each.command}" for each in verdict.remains)
-            said = f"{verdict.how}; processes that bear its mark: {remains or 'none found'}"
+            said = f"{verdict.how}; {containment.spell(verdict.remains)}"
             logger.error("worker %s of an earlier daemon is not known to be gone: %s", name, said)
             self.supervisor.unproven[name] = said
-        await self._disk.call(scratch.empty, self.layout.scratch)
+        await self._disk.call(scratch.empty, self.layout.scratch, frozenset(self.supervisor.unproven))
         try:
             for left in await self._disk.call(admission.clean, self.layout):
                 logger.info("a left-over of an admission was removed: %s", left)

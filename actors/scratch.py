@@ -1,6 +1,7 @@
 """Scratch folders: where a try works, made before it runs, removed after its end is adopted.
 
-What a crash leaves here is removed at the next start, once every worker of before is known gone.
+They stand in one folder a worker. What a crash leaves is removed at the next start, but for the folders of
+workers that are not proven gone: something may still work in those.
 """
 
 import shutil
@@ -18,8 +19,9 @@ def remove(*folders: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def empty(root: Path) -> None:
-    """Remove everything that an earlier daemon left."""
+def empty(root: Path, unproven: frozenset[str] = frozenset()) -> None:
+    """Remove what an earlier daemon left, except the folders of the workers in `unproven`."""
     if root.is_dir():
         for left in root.iterdir():
-            remove(left)
+            if left.name not in unproven:
+                remove(left)

@@ -19,7 +19,7 @@ from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.workflow import Contract
 
-from . import scratch
+from . import containment, scratch
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
@@ -359,15 +359,17 @@ class Workshop:
         self._handed.pop(worker.name, None)
         hand = self.slots.hands.get(worker.name)
         asked = hand is not None and hand.ending
-        for job, unit, number in self.slots.gone(worker.name):
+        held = self.slots.gone(worker.name)
+        remains = containment.spell(containment.remains_of(worker.name)) if held and not proven else ""
+        for job, unit, number in held:
             entry = self.desk.entry(job)
             if entry is None or entry.snapshot is None:
                 continue
             if not proven:
-                trouble = events.Trouble(
-                    code="not_gone", reason=f"nobody can tell that worker {worker.name} ended: {how}"
-                )
-                self.desk.post(entry, Message(trouble))
+                reason = f"nobody can tell that worker {worker.name} ended: {how}; {remains}"
+                self.desk.post(entry, Message(events.Trouble(code="not_gone", reason=reason)))
+                # Something may still work in it.
+                entry.folders.pop((unit, number), None)
             gone = events.Gone(
                 unit=unit,
                 epoch=entry.snapshot.epoch,
