@@ -130,6 +130,18 @@ def test_first_commit_that_fails_is_sealed_off_under_the_next_k(opened: journal.
     assert 3 == loaded(opened.folder)
 
 
+def test_openings_leave_the_log_they_copied_and_no_older_one(folder: Path) -> None:
+    """However often a job is opened, two logs of its first line are there, and the newest one counts."""
+    for _ in range(25):
+        world.open_job(folder).close()
+    again = world.open_job(folder)
+    world.append(again)
+    again.close()
+
+    assert ["1.25.log", "1.26.log"] == logs(folder)
+    assert 2 == loaded(folder)
+
+
 def test_reopening_that_fails_can_be_tried_again(opened: journal.Journal) -> None:
     """As long as the disk refuses, the journal stays failed; when it works again, work goes on by itself."""
     with Seam(Fail(1, errno.EIO)), pytest.raises(CommitError):
