@@ -25,8 +25,8 @@ from .containment import Containment
 from .describe import Describer
 from .disk import ThreadDisk
 from .door import Door, Workflows
+from .pools import Worker
 from .reception import Reception
-from .slots import Worker
 from .supervisor import Supervisor
 from .workers import WorkerProcess
 

@@ -223,7 +223,10 @@ class Reception:
             workers=len(supervisor.workshop.slots.hands),
             loading=supervisor.loading,
             workflows=names,
-            troubles=problems + self._entries()[1] + tuple(_troubles(list(supervisor.entries.values()))),
+            troubles=problems
+            + self._entries()[1]
+            + supervisor.workshop.slots.troubles()
+            + tuple(_troubles(list(supervisor.entries.values()))),
             **self._house,
         )
 

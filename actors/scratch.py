@@ -7,10 +7,16 @@ workers that are not proven gone: something may still work in those.
 import shutil
 from pathlib import Path
 
+from resumed.schemas.errors import CommitError
+
 
 def make(folder: Path) -> None:
-    """Make a try's folder, readable by its owner only; OSError when the disk refuses."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a try's folder, readable by its owner only; CommitError when the disk refuses."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"cannot make the folder {folder}: {error.strerror}"
+        raise CommitError(why, path=str(folder), errno=error.errno or 0) from error
 
 
 def remove(*folders: Path) -> None:

@@ -6,19 +6,22 @@ they are wanted, and offers a free place to the job that has waited longest; it 
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import anyio
-from attrs import define, field
 
 from resumed.schemas import frames
-from resumed.schemas.errors import GoneError, ResumedError
+from resumed.schemas.errors import GoneError, ResumedError, StoreError
 from resumed.schemas.workflow import Contract
+
+from .pools import Hand, Key, Pool, Spawn
 
 logger = logging.getLogger(__name__)
 
 STREAK = 16
 """Tries in a row that a job may take in one slot while others wait for the same workflow."""
+PAUSE_FIRST = 1.0
+PAUSE_MOST = 30.0
+"""Seconds until a worker that the system refused to start is tried again: doubled each time."""
 STILLBORN = 3
 """Workers of one workflow that may end before they are ready, in a row, until its jobs are held."""
 TURN = 10.0
@@ -27,73 +30,6 @@ MOST_IDLE = 60.0
 """Seconds after which a worker that has nothing to do is ended."""
 MOST_START = 120.0
 """Seconds in which a worker must be ready: what its author imports may be large and its disk cold."""
-Key = tuple[str, str, int]
-"""(job, unit, number)"""
-
-
-class Worker(Protocol):
-    """What a worker process offers; `actors.workers.WorkerProcess`, or a test's own."""
-
-    name: str
-    slots: int
-
-    def send(self, frame: frames.ToWorker) -> None:
-        """Send a frame; GoneError when it is gone."""
-        ...
-
-    def kill(self) -> None:
-        """End it and all below it at once."""
-        ...
-
-    def forget(self) -> None:
-        """Remove its files, once its end is committed."""
-        ...
-
-    def stderr_tail(self, size: int = 2000) -> str:
-        """What it wrote last."""
-        ...
-
-
-Spawn = Callable[[str, Contract], Awaitable[Worker]]
-
-
-@define(eq=False)
-class Hand:
-    """One worker and what it holds."""
-
-    worker: Worker
-    pool: "Pool"
-    held: set[Key] = field(factory=set)
-    offered: set[str] = field(factory=set)
-    ready: bool = False
-    ending: bool = False
-    closing: bool = False
-    """It takes no further try: a workflow that has no worker waits for its place."""
-    born: float = 0.0
-    idle_since: float = 0.0
-    streak: int = 0
-
-    def free(self) -> bool:
-        """True when one more try fits."""
-        usable = self.ready and not (self.ending or self.closing)
-        return usable and len(self.held) + len(self.offered) < self.worker.slots
-
-
-@define(eq=False)
-class Pool:
-    """The workers of one pinned workflow, and the jobs that wait for them (in turn)."""
-
-    contract: Contract
-    hands: dict[str, Hand] = field(factory=dict)
-    waiting: dict[str, None] = field(factory=dict)
-    starting: int = 0
-    stillborn: int = 0
-    grown: float = 0.0
-    """When a worker was started for it last."""
-
-    def starves(self) -> bool:
-        """True when jobs wait for a worker and none is there or on its way."""
-        return bool(self.waiting) and not self.hands and not self.starting
 
 
 class Slots:
@@ -109,6 +45,7 @@ class Slots:
         trouble: Callable[[str, str, str], None],
         name: Callable[[], str],
         seconds: Callable[[], float],
+        wait: Callable[[float], Awaitable[None]],
     ) -> None:
         self._spawn = spawn
         self._most = most
@@ -117,6 +54,7 @@ class Slots:
         self._trouble = trouble
         self._name = name
         self._seconds = seconds
+        self._wait = wait
         self.pools: dict[str, Pool] = {}
         self.hands: dict[str, Hand] = {}
         self.draining = False
@@ -161,6 +99,8 @@ class Slots:
             self.pump(pool)
 
     def _grow(self, pool: Pool) -> None:
+        if pool.pausing:
+            return
         coming = sum(hand.worker.slots for hand in pool.hands.values() if not hand.ready)
         coming += pool.starting * pool.contract.slots
         if coming >= len(pool.waiting):
@@ -193,15 +133,36 @@ class Slots:
         name = self._name()
         try:
             worker = await self._spawn(name, pool.contract)
-        except (OSError, ResumedError) as error:
+        except (OSError, StoreError, RuntimeError) as error:
+            await self._refused(pool, error)
+            return
+        except ResumedError as error:
             pool.starting -= 1
-            logger.warning("worker %s of %s could not be started: %s", name, pool.contract.workflow, error)
             self._born_dead(pool, f"a worker could not be started: {error}")
             return
         pool.starting -= 1
+        pool.trouble, pool.refused = "", 0
         now = self._seconds()
         hand = Hand(worker, pool, born=now, idle_since=now)
         pool.hands[name] = self.hands[name] = hand
+
+    async def _refused(self, pool: Pool, error: Exception) -> None:
+        """The system is short of something: nobody's jobs are at fault, and it is tried again."""
+        pool.starting -= 1
+        pool.trouble = f"no worker of {pool.contract.workflow} could be started: {error}"
+        logger.warning("%s", pool.trouble)
+        pause = min(PAUSE_FIRST * 2.0**pool.refused, PAUSE_MOST)
+        pool.refused = min(pool.refused + 1, 16)
+        pool.pausing = True
+        # Its place among the workers is free: another workflow may have waited for just that.
+        self._pump_all()
+        await self._wait(pause)
+        pool.pausing = False
+        self.pump(pool)
+
+    def troubles(self) -> tuple[str, ...]:
+        """What keeps workers that are wanted from being started, for people."""
+        return tuple(pool.trouble for pool in self.pools.values() if pool.trouble and pool.waiting)
 
     def ready(self, name: str) -> None:
         """The worker has said that it can run."""
@@ -352,8 +313,9 @@ class Slots:
             await self._left.wait()
 
     def look(self) -> None:
-        """End workers that nobody has needed for long, and those that do not get ready."""
+        """End workers that nobody has needed for long, and those that do not get ready; drop empty pools."""
         now = self._seconds()
+        self.pools = {digest: pool for digest, pool in self.pools.items() if not pool.is_idle()}
         for hand in list(self.hands.values()):
             if hand.ending:
                 continue
@@ -362,7 +324,10 @@ class Slots:
                 hand.worker.kill()
             if hand.ready:
                 self._give_way(hand)
-            quiet = not hand.ending and hand.ready and not (hand.held or hand.offered or hand.pool.waiting)
-            if quiet and hand.idle_since < now - MOST_IDLE:
-                hand.ending = True
-                hand.worker.kill()
+                self._end_quiet(hand, now)
+
+    def _end_quiet(self, hand: Hand, now: float) -> None:
+        busy = hand.ending or hand.held or hand.offered or hand.pool.waiting
+        if not busy and hand.idle_since < now - MOST_IDLE:
+            hand.ending = True
+            hand.worker.kill()

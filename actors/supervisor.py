@@ -39,8 +39,8 @@ from .machine import due
 from .machine.apply import apply
 from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
+from .pools import Spawn
 from .roll import Roll
-from .slots import Spawn
 from .timers import Timers
 from .workshop import Workshop
 

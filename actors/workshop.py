@@ -13,7 +13,7 @@ from typing import Protocol
 from attrs import define
 
 from resumed.schemas import codec, events, frames
-from resumed.schemas.errors import FaultyInputError, ResumedError
+from resumed.schemas.errors import CommitError, FaultyInputError, ResumedError
 from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
@@ -27,7 +27,8 @@ from .handed import Handed, Heard
 from .machine import due
 from .machine.work import SUSPECT_CRASHES
 from .mailbox import Message, Offered
-from .slots import Key, Slots, Spawn, Worker
+from .pools import Key, Spawn, Worker
+from .slots import Slots
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Workshop:
             trouble=self._trouble,
             name=self.name,
             seconds=self._seconds,
+            wait=desk.clock.wait,
         )
 
     def name(self) -> str:
@@ -161,7 +163,8 @@ class Workshop:
         self.slots.decline(worker, entry.id)
 
     def give_back(self, entry: JobEntry) -> None:
-        """The job cannot use a slot for now: those offered to it go to others."""
+        """The job cannot use a slot for now: those offered to it go to others, and it waits for none."""
+        self.slots.unwant(entry.id, entry.digest)
         for worker in entry.box.offers():
             self.decline(entry, worker)
 
@@ -180,8 +183,8 @@ class Workshop:
                     began=False,
                     reason="its worker had ended before",
                 )
-        except (FaultyInputError, OSError) as error:
-            event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=_said(error))
+        except (FaultyInputError, CommitError) as error:
+            event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=str(error))
         if event is not None:
             self.desk.post(entry, Message(event))
         # Only now: an actor that died above leaves the try to be handed over by the next one.
@@ -190,7 +193,7 @@ class Workshop:
     def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
         """Make the try's folder where programs need one, and send; False when the worker is gone.
 
-        OSError when there is no folder: nothing was sent.
+        CommitError when there is no folder: nothing was sent.
         """
         folder = self._scratch(entry, row)
         # A Python worker makes the folder itself once its author asks for it: most steps never do.
@@ -381,12 +384,6 @@ class Workshop:
         if proven:
             self.desk.start_soon(self._clean, self.scratch / worker.name)
             worker.forget()
-
-
-def _said(error: FaultyInputError | OSError) -> str:
-    if isinstance(error, OSError):
-        return f"cannot make the folder {error.filename}: {error.strerror}"
-    return str(error)
 
 
 def log_file(folder: Path, unit: str) -> Path:

@@ -2,11 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 
+import anyio.lowlevel
 import pytest
 from attrs import evolve
 
-from resumed.actors.slots import STREAK, TURN, Pool, Slots
+from resumed.actors.pools import Pool
+from resumed.actors.slots import PAUSE_MOST, STREAK, TURN, Slots
 from resumed.schemas import frames
+from resumed.schemas.errors import CommitError
 from resumed.schemas.workflow import Contract
 
 CONTRACT = Contract(workflow="w", version=1, start="s", steps=())
@@ -45,6 +48,7 @@ class Wall:
         self.troubles: list[tuple[str, str, str]] = []
         self.starts: list[tuple[Callable[..., Awaitable[None]], Pool]] = []
         self.workers: dict[str, Idle] = {}
+        self.waits: list[float] = []
         self.error: Exception | None = None
         self.slots = Slots(
             spawn=self._spawn,
@@ -54,6 +58,7 @@ class Wall:
             trouble=lambda job, code, reason: self.troubles.append((job, code, reason)),
             name=lambda: f"w-{len(self.workers) + 1}",
             seconds=lambda: self.now,
+            wait=self._wait,
         )
 
     async def _spawn(self, name: str, contract: Contract) -> Idle:
@@ -62,6 +67,9 @@ class Wall:
         made = self.workers[name] = Idle(name)
         made.slots = contract.slots
         return made
+
+    async def _wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
 
     async def start(self) -> None:
         """Start every worker that was asked for."""
@@ -118,6 +126,7 @@ async def test_want_during_an_offer_leaves_no_place_in_the_queue() -> None:
         trouble=lambda job, code, reason: None,
         name=lambda: "w-1",
         seconds=lambda: 0.0,
+        wait=lambda _: anyio.lowlevel.checkpoint(),
     )
     slots.want("job", "digest", CONTRACT)
     for function, pool in starts:
@@ -128,3 +137,58 @@ async def test_want_during_an_offer_leaves_no_place_in_the_queue() -> None:
 
     assert [("job", "w-1")] == offers
     assert all(slots.may_go_on("w-1") for _ in range(2 * STREAK))
+
+
+REFUSALS = {
+    "no processes": BlockingIOError(11, "Resource temporarily unavailable"),
+    "no room": CommitError("cannot record worker w-1: No space left on device", path="w-1", errno=28),
+    "no thread": RuntimeError("can't start new thread"),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("case", REFUSALS)
+async def test_a_refused_start_is_tried_again_and_holds_nobody(case: str) -> None:
+    """What the system is short of is no job's fault: tried again ever more slowly, shown, and then over."""
+    wall = Wall()
+    wall.error = REFUSALS[case]
+    wall.slots.want("job", "digest", CONTRACT)
+    for _ in range(8):
+        await wall.start()
+
+    assert ([1.0, 2.0, 4.0, 8.0, 16.0, PAUSE_MOST, PAUSE_MOST, PAUSE_MOST], []) == (wall.waits, wall.troubles)
+    assert (f"no worker of w could be started: {wall.error}",) == wall.slots.troubles()
+    wall.error = None
+    await wall.start()
+    wall.slots.ready("w-1")
+    assert ([("job", "w-1")], ()) == (wall.offers, wall.slots.troubles())
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_ends_before_it_is_ready_still_counts() -> None:
+    """Three workers in a row that ended before they were ready hold the jobs that wait for them."""
+    wall = Wall()
+    wall.slots.want("job", "digest", CONTRACT)
+    for number in range(1, 4):
+        assert [] == wall.troubles
+        await wall.start()
+        wall.slots.gone(f"w-{number}")
+
+    assert [("job", "worker")] == [each[:2] for each in wall.troubles]
+
+
+@pytest.mark.anyio
+async def test_pools_that_nobody_needs_are_dropped() -> None:
+    """A workflow without workers and waiting jobs leaves nothing behind."""
+    wall = Wall()
+    wall.slots.want("job", "digest", CONTRACT)
+    wall.slots.look()
+    assert ["digest"] == list(wall.slots.pools)
+    await wall.start()
+    wall.slots.gone("w-1")
+    await wall.start()
+    wall.slots.unwant("job", "digest")
+    wall.slots.gone("w-2")
+    wall.slots.look()
+
+    assert {} == wall.slots.pools

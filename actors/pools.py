@@ -1,0 +1,90 @@
+"""Pools: the workers of one pinned workflow, what each holds, and the jobs that wait for them.
+
+It starts and ends no worker.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from attrs import define, field
+
+from resumed.schemas import frames
+from resumed.schemas.workflow import Contract
+
+Key = tuple[str, str, int]
+"""(job, unit, number)"""
+
+
+class Worker(Protocol):
+    """What a worker process offers; `actors.workers.WorkerProcess`, or a test's own."""
+
+    name: str
+    slots: int
+
+    def send(self, frame: frames.ToWorker) -> None:
+        """Send a frame; GoneError when it is gone."""
+        ...
+
+    def kill(self) -> None:
+        """End it and all below it at once."""
+        ...
+
+    def forget(self) -> None:
+        """Remove its files, once its end is committed."""
+        ...
+
+    def stderr_tail(self, size: int = 2000) -> str:
+        """What it wrote last."""
+        ...
+
+
+Spawn = Callable[[str, Contract], Awaitable[Worker]]
+
+
+@define(eq=False)
+class Hand:
+    """One worker and what it holds."""
+
+    worker: Worker
+    pool: "Pool"
+    held: set[Key] = field(factory=set)
+    offered: set[str] = field(factory=set)
+    ready: bool = False
+    ending: bool = False
+    closing: bool = False
+    """It takes no further try: a workflow that has no worker waits for its place."""
+    born: float = 0.0
+    idle_since: float = 0.0
+    streak: int = 0
+
+    def free(self) -> bool:
+        """True when one more try fits."""
+        usable = self.ready and not (self.ending or self.closing)
+        return usable and len(self.held) + len(self.offered) < self.worker.slots
+
+
+@define(eq=False)
+class Pool:
+    """The workers of one pinned workflow, and the jobs that wait for them (in turn)."""
+
+    contract: Contract
+    hands: dict[str, Hand] = field(factory=dict)
+    waiting: dict[str, None] = field(factory=dict)
+    starting: int = 0
+    stillborn: int = 0
+    grown: float = 0.0
+    """When a worker was started for it last."""
+    refused: int = 0
+    """Starts that the system refused, in a row."""
+    pausing: bool = False
+    """The next start waits a little, since the last was refused."""
+    trouble: str = ""
+    """What the system said when it refused to start a worker."""
+
+    def is_idle(self) -> bool:
+        """True when nothing would be lost with it."""
+        return not (self.hands or self.waiting or self.starting or self.pausing)
+
+    def starves(self) -> bool:
+        """True when jobs wait for a worker, one may be started, and none is there or on its way."""
+        return bool(self.waiting) and not (self.hands or self.starting or self.pausing)
