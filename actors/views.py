@@ -10,6 +10,9 @@ from resumed.schemas.views import ItemRow, JobRow, JobView
 
 from .machine import due, standing
 
+MOST_REASON = 300
+"""Characters of an item's reason as shown; the job's history has it whole."""
+
 
 def row(snapshot: Snapshot, now: Instant) -> JobRow:
     """The job's line in a list."""
@@ -78,7 +81,7 @@ def item_row(item: Item) -> ItemRow:
         tries=item.tries,
         failures=item.failures,
         code=item.code,
-        reason=item.reason,
+        reason=item.reason if len(item.reason) <= MOST_REASON else f"{item.reason[: MOST_REASON - 3]}...",
         started=item.started.wall if item.started is not None else 0,
         ended=item.ended.wall if item.ended is not None else 0,
         not_before=item.not_before.wall if item.not_before is not None else 0,

@@ -2,17 +2,22 @@
 
 from collections.abc import AsyncGenerator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from resumed.schemas import control
 from resumed.schemas.events import Cancel, Pause, Request, Resume, Retry, Skip
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import JobRow, JobView, Told
+from resumed.schemas.views import ItemRow, JobRow, JobView, Told
 
 from .desk import Desk
 from .peers import Peer
 
 FINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.EXPIRED})
+MOST_FIELDS = 400
+"""Bytes of an item's names of fields, numbers and digest in a message."""
+MOST_ESCAPED = 6
+"""Bytes that one character may take in a message."""
 NO_ITEM = "no_such_item"
 
 
@@ -36,6 +41,15 @@ class JobAsked:
     """A job's id or a unique prefix of it."""
 
     job: str
+
+
+@frozen(kw_only=True)
+class ShowAsked:
+    """A job's id or a unique prefix of it; which of its items to begin with, and how many (0: what fits)."""
+
+    job: str
+    offset: int = 0
+    limit: int = 0
 
 
 @frozen(kw_only=True)
@@ -76,9 +90,10 @@ class ListAnswer:
 
 @frozen(kw_only=True)
 class ShowAnswer:
-    """One job, whole."""
+    """One job with a piece of its items: `next` is where the following piece begins, 0 after the last."""
 
     job: JobView
+    next: int
 
 
 @frozen(kw_only=True)
@@ -109,13 +124,28 @@ async def list_jobs(desk: Desk, _peer: Peer, asked: ListAsked) -> ListAnswer:
     return ListAnswer(jobs=tuple(desk.jobs.rows()), ended=tuple(ended), ended_count=desk.jobs.house().ended)
 
 
-async def show(desk: Desk, _peer: Peer, asked: JobAsked) -> ShowAnswer | Refusal:
-    """One job, its items, and what may be done with it now."""
+async def show(desk: Desk, _peer: Peer, asked: ShowAsked) -> ShowAnswer | Refusal:
+    """One job, its items from `offset` on as far as they fit, and what may be done with it now."""
     job = desk.jobs.find(asked.job)
     if isinstance(job, Refusal):
         return job
     view = await desk.jobs.view(job)
-    return view if isinstance(view, Refusal) else ShowAnswer(job=view)
+    if isinstance(view, Refusal):
+        return view
+    start = max(0, asked.offset)
+    piece = _fitting(view.items[start : start + asked.limit if asked.limit > 0 else None])
+    after = start + len(piece)
+    return ShowAnswer(job=evolve(view, items=piece), next=after if after < len(view.items) else 0)
+
+
+def _fitting(items: tuple[ItemRow, ...]) -> tuple[ItemRow, ...]:
+    """The first of these items, as many as one message surely holds beside the job's own words."""
+    room = control.MAX_MESSAGE // 2
+    for place, item in enumerate(items):
+        room -= MOST_FIELDS + MOST_ESCAPED * (len(item.id) + len(item.at) + len(item.code) + len(item.reason))
+        if room < 0 and place > 0:
+            return items[:place]
+    return items
 
 
 async def watch(

@@ -132,3 +132,15 @@ class Client:
         if "error" in message:
             raise CallError(message["error"], message.get("parameters") or {})
         return message.get("parameters") or {}, bool(message.get("continues"))
+
+
+def whole_job(client: Client, job: str) -> dict[str, Any]:
+    """A job as `Show` tells it, with all its items: they come in pieces."""
+    answer = client.call("Show", job=job)
+    items: list[Any] = answer["job"]["items"]
+    after: int = answer["next"]
+    while after:
+        piece = client.call("Show", job=answer["job"]["row"]["id"], offset=after)
+        items += piece["job"]["items"]
+        after = piece["next"]
+    return {"job": answer["job"]}

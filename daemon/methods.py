@@ -20,6 +20,7 @@ from .api_jobs import (
     ReasonAsked,
     RowAnswer,
     ShowAnswer,
+    ShowAsked,
     SubmitAsked,
     ToldAnswer,
 )
@@ -42,7 +43,7 @@ METHODS = {
     "Workflows": Method(Role.VIEWER, Nothing, WorkflowsAnswer, api_house.workflows),
     "Quarantined": Method(Role.VIEWER, Nothing, QuarantinedAnswer, api_house.quarantined),
     "List": Method(Role.VIEWER, ListAsked, ListAnswer, api_jobs.list_jobs),
-    "Show": Method(Role.VIEWER, JobAsked, ShowAnswer, api_jobs.show),
+    "Show": Method(Role.VIEWER, ShowAsked, ShowAnswer, api_jobs.show),
     "Watch": Method(Role.VIEWER, JobAsked, RowAnswer, api_jobs.watch, more=True),
     "Log": Method(Role.VIEWER, PieceAsked, LogAnswer, api_files.log),
     "Output": Method(Role.VIEWER, PieceAsked, OutputAnswer, api_files.output),

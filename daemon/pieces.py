@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from resumed.schemas import control
 
-from .client import CallError, Client
+from .client import CallError, Client, whole_job
 from .render import clean
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _print_new(screen: "Screen", client: Client, log: _Log, spoke: str | None) -
 
 
 def _started(client: Client, job: str, item: str | None) -> tuple[dict[str, Any], list[str]]:
-    view = client.call("Show", job=job)["job"]
+    view = whole_job(client, job)["job"]
     names = [each["id"] for each in view["items"] if each["tries"] or each["id"] == item]
     if item is None:
         return view["row"], names

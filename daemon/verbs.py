@@ -11,7 +11,7 @@ from typing import Any
 from resumed.schemas import control
 
 from . import render
-from .client import Client, UnreachableError
+from .client import Client, UnreachableError, whole_job
 
 FINAL_EXITS = {
     "completed": control.EXIT_DONE,
@@ -96,7 +96,7 @@ def list_jobs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
 
 def show(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """One job, whole."""
-    answer = client.call("Show", job=asked.job)
+    answer = whole_job(client, asked.job)
     screen.show(answer, render.job_view(answer["job"], screen.now, screen.width, screen.colour, asked.all))
     return control.EXIT_DONE
 

@@ -8,12 +8,13 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from resumed.actors import views
 from resumed.actors.door import Door
 from resumed.actors.entry import JobEntry, Stage
 from resumed.actors.reception import Reception
 from resumed.actors.supervisor import Supervisor
 from resumed.schemas.instant import Instant
-from resumed.schemas.job import Status
+from resumed.schemas.job import Item, ItemState, Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import JobRow
 from resumed.store import layout
@@ -106,3 +107,12 @@ async def test_watcher_that_gives_up_is_forgotten(house: House) -> None:
         await house.jobs.changed("harbour-7", 0)
 
     assert [] == entry.watchers
+
+
+@pytest.mark.parametrize("length", [300, 301])
+def test_reason_is_shown_up_to_its_bound(length: int) -> None:
+    """An item's reason, however long, is shown in a bounded place, and where it was cut it says so."""
+    item = Item(id="a", ordinal=0, at="convert", state=ItemState.FAILED, reason="r" * length)
+    shown = views.item_row(item).reason
+
+    assert (300, length == 301) == (len(shown), shown.endswith("..."))

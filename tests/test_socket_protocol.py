@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from resumed.daemon import connections, conversation, idl
 from resumed.daemon.answers import Answers
+from resumed.daemon.client import Client, whole_job
 from resumed.daemon.connections import Doorman
 from resumed.daemon.desk import Desk, WorkflowRow
 from resumed.daemon.peers import Peer
@@ -46,6 +47,7 @@ class FakeJobs:
         self.row = row()
         self.moved = anyio.Event()
         self.watchers = 0
+        self.items: tuple[ItemRow, ...] = (ItemRow(id="a", state="done", at="", tries=1, failures=0),)
 
     def move(self, status: Status) -> None:
         self.row = row(self.row.sequence + 1, status)
@@ -76,8 +78,7 @@ class FakeJobs:
         return []
 
     async def view(self, job: str) -> JobView | Refusal:
-        items = (ItemRow(id="a", state="done", at="", tries=1, failures=0),)
-        return JobView(row=self.row, requester="anna", objective="", items=items)
+        return JobView(row=self.row, requester="anna", objective="", items=self.items)
 
     async def log_file(self, job: str, item: str) -> Path | None:
         return None
@@ -413,6 +414,34 @@ async def test_oneway_call_is_not_answered(tmp_path: Path) -> None:
 
     assert "house" in answers[0]["parameters"]
     assert 1 == len(asked)
+
+
+SPELLINGS = {"plain": "f", "escaped": '"', "wide": "\N{PENGUIN}"}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+async def test_job_of_ten_thousand_items_is_shown_whole(spelling: str, tmp_path: Path) -> None:
+    """However many and long its items are, a job is shown: in pieces, each of which fits a message."""
+    async with house(tmp_path) as there:
+        there.jobs.items = tuple(
+            ItemRow(
+                id=f"{number}{SPELLINGS[spelling] * 245}", state="failed", at="convert", tries=3, failures=3,
+                code="raised", reason=SPELLINGS[spelling] * 300,
+            )
+            for number in range(10_000)
+        )  # fmt: skip
+
+        def ask() -> tuple[dict[str, Any], dict[str, Any]]:
+            with Client(str(tmp_path / "control")) as client:
+                return whole_job(client, "attic"), client.call("Show", job="attic", offset=9_997, limit=2)
+
+        shown, few = await to_thread.run_sync(ask)
+
+    assert [item.id for item in there.jobs.items] == [item["id"] for item in shown["job"]["items"]]
+    assert ([there.jobs.items[9_997].id, there.jobs.items[9_998].id], 9_999) == (
+        [item["id"] for item in few["job"]["items"]],
+        few["next"],
+    )
 
 
 async def test_output_comes_in_pieces(tmp_path: Path) -> None:
