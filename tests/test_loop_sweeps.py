@@ -108,14 +108,19 @@ def cut_power(
     ram: Path, name: str, backend: str, most: int, every: int, fault: Fault = None
 ) -> tuple[int, list[str]]:
     """The states that a power cut may leave, each played to the end: how many, and the laws they broke."""
-    _, sky, _ = play(ram, plot.PLOTS[name], backend, fault, recorded=True)
+    first, sky, _ = play(ram, plot.PLOTS[name], backend, fault, recorded=True)
     assert isinstance(sky, Recorded)
+    assert [] == first.broken
+    assert len(sky.told) > 10
     count, broken = 0, []
     for state in itertools.islice(states(sky, most=most, seed=SEED), None, None, every):
         count += 1
         root = materialise(state.tree, plot.empty(ram / "cut"))
         before = [one for one in state.told if isinstance(one, Ran)]
         player = Player(plot.PLOTS[name], root, Weather(chance=random.Random(SEED)), before)
+        # A name removed and not synced may come back in a folder that is archived: it is never state.
+        player.tidy = fault is None
+        player.numbered = 1000  # requests of the first life stand in the log under their own numbers
 
         async def main(player: Player = player) -> None:
             await player.play()
@@ -203,7 +208,7 @@ def test_job_survives_a_power_cut_after_a_refusal(backend: str, ram: Path) -> No
     total = 0
     for at, what in calls(ram, name, backend):
         if what.startswith("sync") or what == "pwrite":
-            count, broken = cut_power(ram, name, backend, 4, 7, Fail(at, errno.EIO))
+            count, broken = cut_power(ram, name, backend, 6, 3, Fail(at, errno.EIO))
             total += count
 
             assert [] == broken[:3], at

@@ -84,6 +84,9 @@ class Player:
 
     def __init__(self, plot: Plot, root: Path, sky: Weather, before: Sequence[Ran] = ()) -> None:
         self.plot, self.root, self.sky, self.before = plot, root, sky, before
+        self.numbered = 0
+        self.tidy = True
+        """Whether no temp file may be left at all."""
         self.told = Played()
 
     async def play(self, fault: Fault = None, second: Fault = None) -> Played:
@@ -96,6 +99,7 @@ class Player:
                 one = self.world = World(self.root, 1, [contract], self.plot.says(), group, sky)
                 one.machine.lasts = lambda frame: 1.0
                 one.witness.ran.extend(self.before)
+                one.numbered = self.numbered
                 one.heard = self._heard
                 try:
                     await self._first()
@@ -164,7 +168,8 @@ class Player:
         broken = [] if outcome is not None and outcome.ending is Ending.COMPLETED else [f"ended as {outcome}"]
         # The next start removes what could not be removed at the time; below a job's folder nobody would.
         admission.clean(one.layout)
-        broken += [f"left over: {path}" for path in self.root.rglob(".*.tmp")]
+        if self.tidy:
+            broken += [f"left over: {path}" for path in self.root.rglob(".*.tmp")]
         return broken
 
 

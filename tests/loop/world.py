@@ -103,7 +103,8 @@ class Weather(Seam):
     veto: Callable[[str, tuple[Any, ...]], int | None] | None = None
     """The errno that a call fails with, when a case wants just that one to fail."""
     failures: int = 0
-    open: set[int] = field(factory=set)
+    held: set[int] = field(factory=set)
+    """Descriptors that the daemon has open."""
 
     def _check(self, name: str, args: tuple[Any, ...]) -> None:
         number = (
@@ -132,7 +133,7 @@ class Weather(Seam):
             raise OSError(number, os.strerror(number), str(args[0]))
         found = super()._mutate(name, args)
         if name in ("create", "open_lock"):
-            self.open.add(found)
+            self.held.add(found)
         return found
 
     def _hit(self, name: str, args: tuple[Any, ...]) -> None:
@@ -148,17 +149,17 @@ class Weather(Seam):
             self.failures += 1
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(args[0]))
         if name == "close":
-            self.open.discard(args[0])
+            self.held.discard(args[0])
         found = super()._look(name, args)
         if name == "open_read":
-            self.open.add(found)
+            self.held.add(found)
         return found
 
     def revive(self) -> None:
         """The kernel has closed what the dead process had open."""
-        for fd in self.open:
+        for fd in self.held:
             os.close(fd)
-        self.open.clear()
+        self.held.clear()
         self.dead, self.kill_in, self.fault = False, None, None
 
 
@@ -303,7 +304,7 @@ class Daemon:
 
     async def ask(self, job: str, kind: str, **fields: Any) -> Asked:
         """A person's request, with its number as the reason; returns when it is answered."""
-        asked = Asked(len(self.world.asked), job, kind)
+        asked = Asked(self.world.numbered + len(self.world.asked), job, kind)
         self.world.asked.append(asked)
         event = getattr(events, kind)(by=ADA, reason=asked.word, **fields)
         answer: Told | Refusal | Exception
@@ -346,6 +347,8 @@ class World:
         self.most_workers = most_workers
         self.layout = layout.Layout(root)
         self.asked: list[Asked] = []
+        self.numbered = 0
+        """The number of the first request."""
         self.jobs: list[str] = []
         self.kills = 0
         self.faults: list[str] = []
