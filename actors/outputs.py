@@ -9,6 +9,7 @@ from attrs import evolve
 from resumed.schemas import codec, decisions, events
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Artifact, Provenance
+from resumed.schemas.views import Piece
 from resumed.store import artifacts
 
 INLINE = 16 * 1024
@@ -62,10 +63,17 @@ def _keep(folder: Path, offer: decisions.Offer) -> Artifact:
     )
 
 
-def read(folder: Path, artifact: Artifact) -> bytes:
-    """The bytes of an accepted output; DamagedError when a file's digest does not hold."""
+def piece(folder: Path, artifact: Artifact, offset: int, most: int) -> Piece:
+    """Up to `most` bytes of an accepted output; of a file no more is read than those.
+
+    Nothing is hashed: whoever has all pieces can hold them against the digest. DamagedError when the file is
+    missing or shorter than its record, UnreadableError when the disk refuses.
+    """
+    start = min(max(0, offset), artifact.size)
     if artifact.base64 is not None:
-        return base64.b64decode(artifact.base64)
-    if artifact.text is not None:
-        return artifact.text.encode()
-    return artifacts.read(folder, artifact.sha256)
+        content = base64.b64decode(artifact.base64)[start : start + most]
+    elif artifact.text is not None:
+        content = artifact.text.encode()[start : start + most]
+    else:
+        content = artifacts.read_piece(folder, artifact.sha256, start, min(most, artifact.size - start))
+    return Piece(start, content, artifact.size, artifact.sha256)

@@ -13,7 +13,7 @@ from resumed.schemas.job import ItemState, Person, Status
 from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
-from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
+from resumed.schemas.views import HouseView, JobRow, JobView, Piece, Quarantined, Told
 from resumed.store import archive, quarantine
 from resumed.store.layout import Layout
 
@@ -179,13 +179,13 @@ class Reception:
             return None
         return log_file(found[1], item)
 
-    async def output(self, job: str, item: str) -> bytes | None:
-        """An item's accepted output."""
+    async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
+        """A piece of an item's accepted output."""
         found = await self._snapshot(job)
         row = None if found is None else found[0].items.get(item)
         if found is None or row is None or row.state is not ItemState.DONE or row.output is None:
             return None
-        return await self._supervisor.disk.call(outputs.read, found[1], row.output)
+        return await self._supervisor.reads.call(outputs.piece, found[1], row.output, offset, most)
 
     def quarantined(self) -> list[Quarantined]:
         """The jobs set aside, in the quarantine or (unreadable) in their place."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from anyio import to_thread
 from attrs import frozen
 
-from resumed.schemas import codec
 from resumed.schemas.job import ItemState
 from resumed.schemas.refusal import Refusal
 
@@ -72,8 +71,8 @@ async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | R
     job = desk.jobs.find(asked.job)
     if isinstance(job, Refusal):
         return job
-    whole = await desk.jobs.output(job, asked.item)
-    if whole is None:
+    piece = await desk.jobs.output(job, asked.item, asked.offset, PIECE)
+    if piece is None:
         if isinstance(state := await _state_of(desk, job, asked.item), Refusal):
             return state
         return Refusal(
@@ -81,15 +80,13 @@ async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | R
             reason=f"item {asked.item} of job {job} has no accepted output",
             commands=(f"resumectl show {job}", f"resumectl logs {job} {asked.item}"),
         )
-    start = min(max(0, asked.offset), len(whole))
-    piece = whole[start : start + PIECE]
-    after = start + len(piece)
+    after = piece.start + len(piece.content)
     return OutputAnswer(
-        content=_spell(piece),
+        content=_spell(piece.content),
         next=after,
-        ended=after == len(whole),
-        size=len(whole),
-        sha256=codec.digest(whole),
+        ended=after == piece.size,
+        size=piece.size,
+        sha256=piece.sha256,
     )
 
 

@@ -8,7 +8,7 @@ from attrs import frozen
 from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
+from resumed.schemas.views import HouseView, JobRow, JobView, Piece, Quarantined, Told
 
 
 @frozen(kw_only=True)
@@ -57,8 +57,8 @@ class Jobs(Protocol):
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs wrote what they said."""
 
-    async def output(self, job: str, item: str) -> bytes | None:
-        """An item's accepted output."""
+    async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
+        """A piece of an item's accepted output: `most` bytes from `offset` on, or what there is."""
 
     def quarantined(self) -> list[Quarantined]:
         """The jobs set aside."""

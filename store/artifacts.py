@@ -72,6 +72,27 @@ def read(folder: Path, sha256: str) -> bytes:
     return raw
 
 
+def read_piece(folder: Path, sha256: str, offset: int, size: int) -> bytes:
+    """`size` of an artifact's bytes, not held against its digest.
+
+    DamagedError when they are missing, UnreadableError when the disk refuses.
+    """
+    target = path(folder, sha256)
+    with durable.reading(target):
+        if not durable.exists(target):
+            raise DamagedError(f"cannot read artifact {sha256}: it is missing", path=str(target))
+        fd = durable.open_read(target)
+        found = b""
+        try:
+            while part := durable.read_at(fd, size - len(found), offset + len(found)):
+                found += part
+        finally:
+            durable.close(fd)
+    if len(found) < size:
+        raise DamagedError(f"cannot read artifact {sha256}: it is shorter than recorded", path=str(target))
+    return found
+
+
 def _is_kept(target: Path, sha256: str) -> bool:
     """True when the artifact is there and durable. Makes the folder on the way."""
     with durable.writing("keep the artifact", target):

@@ -21,12 +21,12 @@ from resumed.daemon.desk import Desk, WorkflowRow
 from resumed.daemon.peers import Peer
 from resumed.daemon.socket import Seat
 from resumed.daemon.varlink import Call, OversizeError, Splitter
-from resumed.schemas import control
+from resumed.schemas import codec, control
 from resumed.schemas.errors import CommitError, FaultyInputError
 from resumed.schemas.events import Pause
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Quarantined, Told
+from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Piece, Quarantined, Told
 
 pytestmark = pytest.mark.anyio
 STATUS = {"method": f"{control.INTERFACE}.Status"}
@@ -83,8 +83,10 @@ class FakeJobs:
     async def log_file(self, job: str, item: str) -> Path | None:
         return None
 
-    async def output(self, job: str, item: str) -> bytes | None:
-        return b"x" * 600_000 if item == "a" else None
+    async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
+        raw = b"x" * 600_000
+        content = raw[offset : offset + most]
+        return Piece(offset, content, len(raw), codec.digest(raw)) if item == "a" else None
 
     def quarantined(self) -> list[Quarantined]:
         return []
