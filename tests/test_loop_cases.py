@@ -58,7 +58,7 @@ def test_twenty_resumes_make_one_attempt(backend: str, kill: bool) -> None:
     """Twenty resumes at once, and one while the start is still loading, begin one attempt (C15)."""
 
     async def case(root: Path) -> None:
-        async with cases.made(root, seed=2) as one:
+        async with cases.made(root, seed=3) as one:
             await one.start()
             await one.admit("harbour", ["a", "b", "c"])
             one.daemon.soon(one.daemon.ask, "harbour", "Pause")
@@ -383,14 +383,14 @@ def test_suspects_start_one_at_a_time(backend: str) -> None:
             await one.start()
             for job in ("one", "two"):
                 await one.admit(job, ["a", "b", "c"])
-            cut = 0
+            cut = seen = 0
             items = [(job, item) for job in ("one", "two") for item in "abc"]
             while cut < 2:
                 assert await one.until(lambda: all(key in one.witness.alive for key in items), 300.0)
                 await one.kill()
+                seen = len(one.witness.ran)
                 await one.start()
                 cut += 1
-            seen = len(one.witness.ran)
             await one.until(lambda: len(one.witness.ran) >= seen + 6, 300.0)
             starts = [ran.at for ran in one.witness.ran[seen:]]
             gaps = [round((b - a) / 1_000_000) for a, b in itertools.pairwise(starts)]
