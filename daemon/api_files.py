@@ -56,8 +56,10 @@ async def log(desk: Desk, _peer: Peer, asked: PieceAsked) -> LogAnswer | Refusal
     if isinstance(job, Refusal):
         return job
     path = await desk.jobs.log_file(job, asked.item)
-    content = b"" if path is None else await to_thread.run_sync(_read_piece, path, max(0, asked.offset))
-    after = max(0, asked.offset) + len(content)
+    start, content = max(0, asked.offset), b""
+    if path is not None:
+        start, content = await to_thread.run_sync(_read_piece, path, start)
+    after = start + len(content)
     if content:
         return LogAnswer(content=_spell(content), next=after, ended=False)
     state = await _state_of(desk, job, asked.item)
@@ -101,13 +103,17 @@ def _spell(piece: bytes) -> str:
     return base64.b64encode(piece).decode()
 
 
-def _read_piece(path: Path, offset: int) -> bytes:
-    """The bytes there, none when the file is gone; a link is not followed."""
+def _read_piece(path: Path, offset: int) -> tuple[int, bytes]:
+    """Where the bytes begin, and the bytes, none when the file is gone; a link is not followed.
+
+    A file that ends before `offset` was started anew since: it is read from its beginning.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return b""
+        return offset, b""
     try:
-        return os.pread(descriptor, PIECE, offset)
+        start = offset if offset <= os.fstat(descriptor).st_size else 0
+        return start, os.pread(descriptor, PIECE, start)
     finally:
         os.close(descriptor)

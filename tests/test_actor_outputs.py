@@ -6,6 +6,7 @@ import pytest
 from faults.seam import Seam
 
 from resumed.actors import outputs
+from resumed.daemon import api_files
 from resumed.schemas import codec
 from resumed.schemas.errors import DamagedError
 from resumed.schemas.job import Artifact
@@ -59,3 +60,12 @@ def test_a_file_shorter_than_its_record_is_damage(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DamagedError, match="missing"):
         outputs.piece(tmp_path, made, 0, 100)
+
+
+def test_a_log_that_began_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """Whoever follows a log that was cut meanwhile goes on with what is there, not past it."""
+    log = tmp_path / "log"
+    log.write_bytes(b"new\n")
+
+    assert (4, b"") == api_files._read_piece(log, 4)
+    assert (0, b"new\n") == api_files._read_piece(log, 5)
