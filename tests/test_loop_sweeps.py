@@ -173,7 +173,9 @@ class Spell:
 
     def __call__(self, name: str, args: tuple[Any, ...]) -> int | None:
         """The errno of a call, while it lasts."""
-        if not hasattr(self.player.world, "daemon") or len(self.player.sky.calls) < self.at:
+        # A store whose shards cannot be listed is none to start on: that refusal is the service manager's.
+        daemon = getattr(self.player.world, "daemon", None)
+        if daemon is None or not daemon.started.is_set() or len(self.player.sky.calls) < self.at:
             return None
         now = self.player.world.clock.micro
         if self.until is None:
