@@ -57,8 +57,8 @@ class JobEntry:
     """The last answers of tries, so that an identical repeat is known."""
     epoch: int = 0
     """The last epoch that this process opened."""
-    scheduled: Instant | None = None
-    """When the supervisor's timer looks at it next."""
+    scheduled: int | None = None
+    """When the timers look at it next, in microseconds of the boot clock."""
     next_due: Instant | None = None
     crashes: int = 0
     """Actor deaths in a row, cleared by an adopted commit."""

@@ -80,7 +80,7 @@ class Supervisor:
         self.roll = Roll(
             layout, clock=clock, reads=self.reads, start_soon=self.start_soon, found=self.take_in
         )
-        self.timers = Timers(clock, self.entry, self._rung, self._each_look)
+        self.timers = Timers(clock, self.entries.values, self.entry, self._rung, self._each_look)
         self._idle = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self.workshop = Workshop(self, spawn, layout.scratch, most_workers)
