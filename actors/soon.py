@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import Callable
 
+import anyio.abc
 
-def soon(function: Callable[[], None]) -> None:
-    """Call the function in the loop's next turn; it must not raise."""
+
+def soon(group: anyio.abc.TaskGroup, function: Callable[[], None]) -> None:
+    """Call the function in the loop's next turn; it must not raise. On asyncio no task is made for it."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        import trio.lowlevel  # only where its loop runs: it costs a tenth of a second
-
-        trio.lowlevel.current_trio_token().run_sync_soon(function)
+        group.start_soon(_call, function)
         return
     loop.call_soon(function)
+
+
+async def _call(function: Callable[[], None]) -> None:
+    function()

@@ -159,7 +159,7 @@ class WorkerProcess:
         if self.gone.is_set():
             raise GoneError(f"cannot send to worker {self.name}: it is gone")
         if not self._waiting:
-            soon(self._send_waiting)
+            soon(self._group, self._send_waiting)
         self._waiting += raw
         if len(self._waiting) > MAX_WAITING:
             self._fault(FaultyInputError(f"cannot send to worker {self.name}", ("it reads no frames",)))
