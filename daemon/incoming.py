@@ -15,7 +15,7 @@ from typing import TypeVar
 import anyio
 import watchfiles
 from anyio import to_thread
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 from attrs import frozen
 
 from resumed.actors.clock import Clock
@@ -34,6 +34,8 @@ SCAN_EVERY = 5.0
 YOUNG = 3_000_000_000
 """Nanoseconds after its last change in which a file that cannot be read may still be being written."""
 SOON = 0.25
+AT_ONCE = 4
+"""Files under admission at a time."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ class PlacedLayout(Layout):
 
 
 class Incoming:
-    """Admits the files of one folder, one after the other."""
+    """Admits the files of one folder, some at a time: one that takes long holds up no other."""
 
     def __init__(
         self, layout: Layout, jobs: Jobs, clock: Clock, trusted: frozenset[int] | None = None
@@ -65,6 +67,10 @@ class Incoming:
         self._bell = anyio.Event()
         self._said: dict[str, str] = {}
         self._resting = False
+        self._places = anyio.Semaphore(AT_ONCE)
+        self._busy: set[str] = set()
+        """The names under admission now."""
+        self._unready = False
 
     def rest(self) -> None:
         """Takes no more files; those that are claimed are taken up by the next daemon."""
@@ -75,18 +81,26 @@ class Incoming:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch)
             task_status.started()
-            while not self._resting:
-                self._bell = anyio.Event()
-                waiting = await self._round()
-                with anyio.move_on_after(SOON if waiting else SCAN_EVERY):
-                    await self._bell.wait()
+            async with anyio.create_task_group() as admissions:
+                while not self._resting:
+                    self._bell = anyio.Event()
+                    waiting = await self._round(admissions)
+                    with anyio.move_on_after(SOON if waiting else SCAN_EVERY):
+                        await self._bell.wait()
             tasks.cancel_scope.cancel()
 
     async def scan(self) -> bool:
-        """One look at both folders; true when a file is there that has to be looked at again soon."""
+        """One look at both folders, to its end; true when a file is there that has to be looked at again."""
+        self._unready = False
+        async with anyio.create_task_group() as admissions:
+            waiting = await self._look(admissions, 0.0)
+        return waiting or self._unready
+
+    async def _look(self, admissions: TaskGroup, pause: float) -> bool:
+        """Begins what both folders hold; true when a file is there that has to be looked at again soon."""
         waiting = False
         for name in await _disk(intake.claimed, self._layout):
-            waiting |= not await self._admit(name, intake.read)
+            await self._begin(admissions, name, intake.read, pause)
         for name in await _disk(intake.scan, self._layout.incoming):
             if self._resting:
                 return False
@@ -96,12 +110,33 @@ class Incoming:
             if not intake.settled(found, self._clock.now()):
                 waiting = True
                 continue
-            waiting |= not await self._admit(name, intake.claim)
+            await self._begin(admissions, name, intake.claim, pause)
         return waiting
 
-    async def _round(self) -> bool:
+    async def _begin(
+        self, admissions: TaskGroup, name: str, take: Callable[[Layout, str], Claimed], pause: float
+    ) -> None:
+        """Begins one admission once there is a place for it; a name that is under admission is left alone."""
+        if name in self._busy:
+            return
+        await self._places.acquire()
+        self._busy.add(name)
+        admissions.start_soon(self._go_on, name, take, pause)
+
+    async def _go_on(self, name: str, take: Callable[[Layout, str], Claimed], pause: float) -> None:
         try:
-            waiting = await self.scan()
+            ready = await self._admit(name, take)
+        finally:
+            self._busy.discard(name)
+            self._places.release()
+        if not ready:
+            self._unready = True
+            await anyio.sleep(pause)
+            self._bell.set()
+
+    async def _round(self, admissions: TaskGroup) -> bool:
+        try:
+            waiting = await self._look(admissions, SOON)
         except (StoreError, OSError) as error:
             self._say_once("", f"The incoming folder could not be scanned: {error}")
             return False

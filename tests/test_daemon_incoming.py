@@ -50,9 +50,14 @@ class Door:
         self.jobs: dict[bytes, str] = {}
         self.failing = 0
         self.admitted = anyio.Event()
+        self.slow = b""
+        self.asked, self.go_on = anyio.Event(), anyio.Event()
 
     async def submit(self, raw: bytes, *, name: str, requester: Person, via: str) -> Told | Refusal:
         self.seen.append((raw, name, requester, via))
+        if raw == self.slow:
+            self.asked.set()
+            await self.go_on.wait()
         if self.failing:
             self.failing -= 1
             raise CommitError("a sync failed")
@@ -375,6 +380,22 @@ async def test_watched_folder_may_lie_elsewhere(folder: Folder, tmp_path: Path) 
 
     assert [] == os.listdir(elsewhere)
     assert 1 == len(folder.door.jobs)
+
+
+async def test_slow_admission_holds_up_no_other(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one file's admission takes its time, files that come after it are admitted, and it only once."""
+    monkeypatch.setattr(incoming, "SCAN_EVERY", 0.02)
+    folder.door.slow = b'{"id": "slow"}'
+    async with running(folder):
+        folder.put("a.json", folder.door.slow)
+        await folder.door.asked.wait()
+        for name in ("b", "c"):
+            folder.put(f"{name}.json", json.dumps({"id": name}).encode())
+        await seen(folder, 2)
+        folder.door.go_on.set()
+        await seen(folder, 3)
+
+    assert [folder.door.slow] == [raw for raw, *_ in folder.door.seen if raw == folder.door.slow]
 
 
 @asynccontextmanager
