@@ -16,7 +16,7 @@ from .containment import Containment
 from .workers import WorkerProcess
 
 FRESH_SECONDS = 5.0
-"""How long an answer is used again: a burst of job files asks once, an edited module is seen soon."""
+"""How long an answer, also a bad one, is used again: a burst of files asks once, an edit is seen soon."""
 PATIENCE = 30.0
 """Seconds a module may take to import."""
 
@@ -29,8 +29,9 @@ class Describer:
         self._contained = contained
         self._clock = clock
         self._name = name
-        self._known: dict[str, tuple[Instant, Contract]] = {}
-        self._busy = anyio.Lock()
+        self._known: dict[str, tuple[Instant, Contract | str]] = {}
+        self._busy: dict[str, anyio.Lock] = {}
+        """One a contract: a module that hangs holds up those that wait for the same one alone."""
         self.group: anyio.abc.TaskGroup | None = None
         """Where the worker's tasks run; set while the house is alive."""
 
@@ -39,13 +40,20 @@ class Describer:
         if contract.steps or not contract.entry:
             return contract
         key = codec.digest(codec.encode(contract))
-        async with self._busy:
+        async with self._busy.setdefault(key, anyio.Lock()):
             known = self._known.get(key)
-            if known is not None and not reached(later(known[0], FRESH_SECONDS), self._clock.now()):
-                return known[1]
-            found = await self._ask(contract)
-            self._known[key] = (self._clock.now(), found)
-            return found
+            if known is None or reached(later(known[0], FRESH_SECONDS), self._clock.now()):
+                found = await self._ask_once(contract)
+                known = self._known[key] = (self._clock.now(), found)
+        if isinstance(known[1], str):
+            raise AuthorError(known[1])
+        return known[1]
+
+    async def _ask_once(self, contract: Contract) -> Contract | str:
+        try:
+            return await self._ask(contract)
+        except AuthorError as error:
+            return str(error)
 
     async def _ask(self, contract: Contract) -> Contract:
         answered = anyio.Event()

@@ -39,6 +39,41 @@ async def test_contract_is_asked_of_a_worker(tmp_path: Path) -> None:
     assert [] == list((tmp_path / "workers").iterdir())
 
 
+async def test_module_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one module hangs at its import others are asked; who waits for the same one hears the same."""
+    (tmp_path / "workers").mkdir()
+    (tmp_path / "bad_flow.py").write_text(MODULES["hangs"][0])
+    monkeypatch.setattr(describe, "PATIENCE", 3.0)
+    names = (f"d{number}" for number in range(9))
+    used: list[str] = []
+
+    def name() -> str:
+        used.append(next(names))
+        return used[-1]
+
+    describer = Describer(tmp_path / "workers", Containment(), SystemClock(), name)
+    good = python_contract("author_flow:Flow", "author", 3)
+    monkeypatch.setattr("worker_kit.HERE", tmp_path)
+    hanging = python_contract("bad_flow:Flow", "author")
+    ended: list[str] = []
+
+    async def ask(contract: Contract) -> None:
+        try:
+            await describer.whole(contract)
+            ended.append("good")
+        except AuthorError:
+            ended.append("hanging")
+
+    async with anyio.create_task_group() as group:
+        describer.group = group
+        async with anyio.create_task_group() as askers:
+            for contract in (hanging, hanging, good):
+                askers.start_soon(ask, contract)
+
+    assert ["good", "hanging", "hanging"] == ended
+    assert 2 == len(used)
+
+
 MODULES = {
     "hangs": ("import threading\nthreading.Event().wait()\n", "it took longer than 1.5 s to import"),
     "breaks the wire": ("import os\nos.write(3, b'hello\\n')\nos._exit(0)\n", "cannot read a worker's frame"),
