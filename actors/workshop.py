@@ -19,7 +19,7 @@ from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.workflow import Contract
 
-from . import containment, scratch
+from . import containment, scratch, shown
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
@@ -231,7 +231,7 @@ class Workshop:
             inputs=job.inputs,
             state=snapshot.state,
             row=item,
-            items=tuple(snapshot.items) if item is None else (),
+            items=shown.items(snapshot) if item is None else (),
             items_glob=job.items_glob,
             objective=job.objective,
             labels=job.labels,
