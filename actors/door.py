@@ -87,14 +87,14 @@ class Door:
     ) -> tuple[str, bool] | Refusal | None:
         """The job of that id, if there is one; without `sha256` the id itself covers what the file says."""
         supervisor = self._supervisor
-        if job_id not in supervisor.entries and not await supervisor.disk.call(
+        if job_id not in supervisor.entries and not await supervisor.reads.call(
             layout.taken, supervisor.layout, job_id
         ):
             return None
         aside = supervisor.layout.quarantine / job_id
         for folder in (supervisor.layout.job(job_id), supervisor.layout.archived(job_id), aside):
             try:
-                found = await supervisor.disk.call(recovery.peek, folder)
+                found = await supervisor.reads.call(recovery.peek, folder)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the id is taken
                 del error
                 continue

@@ -4,16 +4,25 @@ import base64
 import binascii
 from pathlib import Path
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from resumed.schemas import codec, decisions, events
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Artifact, Provenance
-from resumed.schemas.views import Piece
 from resumed.store import artifacts
 
 INLINE = 16 * 1024
 """Bytes that travel in the line; larger outputs are files."""
+
+
+@frozen
+class Piece:
+    """Some bytes of an accepted output, from `start` on; what the whole is by its record."""
+
+    start: int
+    content: bytes
+    size: int
+    sha256: str
 
 
 def offer_of(event: events.Returned) -> decisions.Offer | None:

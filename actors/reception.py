@@ -13,7 +13,7 @@ from resumed.schemas.job import ItemState, Person, Status
 from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
-from resumed.schemas.views import HouseView, JobRow, JobView, Piece, Quarantined, Told
+from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
 from resumed.store import archive, quarantine
 from resumed.store.layout import Layout
 
@@ -137,7 +137,7 @@ class Reception:
     async def ended(self, limit: int = 100) -> list[JobRow]:
         """The jobs that ended last, newest first."""
         supervisor = self._supervisor
-        names = await supervisor.disk.call(_newest, supervisor.layout, limit)
+        names = await supervisor.reads.call(_newest, supervisor.layout, limit)
         rows: list[JobRow] = []
         for job in names:
             found = await self._snapshot(job)
@@ -155,7 +155,7 @@ class Reception:
             return refusals.no_such(job)
         folder = entry.folder if entry is not None else supervisor.layout.archived(job)
         try:
-            recovered = await supervisor.disk.call(supervisor.load, folder)
+            recovered = await supervisor.reads.call(supervisor.load, folder)
         except (StoreError, NewerSchemaError) as error:
             there = entry is not None or folder.is_dir()
             return refusals.set_aside(job, str(error)) if there else self._find_aside(job)
@@ -179,7 +179,7 @@ class Reception:
             return None
         return log_file(found[1], item)
 
-    async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
+    async def output(self, job: str, item: str, offset: int, most: int) -> outputs.Piece | None:
         """A piece of an item's accepted output."""
         found = await self._snapshot(job)
         row = None if found is None else found[0].items.get(item)

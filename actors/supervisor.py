@@ -48,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 L = TypeVar("L")
 
+TAIL_LEAST, TAIL_MOST = 2.0, 5.0
+"""Seconds of a drain that are kept for killing what did not stop, and for recording that."""
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
@@ -106,16 +108,17 @@ class Supervisor:
                 entry.changed()
 
     async def drain(self, seconds: float) -> None:
-        """Stop what runs in good order and park every job; what is not gone after `seconds` is killed."""
+        """Stop what runs in good order and park every job, all within `seconds`: their end is for killing."""
         self.draining = self.workshop.slots.draining = True
         for entry in list(self.entries.values()):
             if entry.stage is Stage.ACTIVE:
                 self.post(entry, Message(events.Shutdown()))
-        await within(self.clock, seconds, self._until_parked)
+        tail = max(TAIL_LEAST, min(TAIL_MOST, seconds / 4))
+        await within(self.clock, max(0.0, seconds - tail), self._until_parked)
         for name in list(self.workshop.slots.hands):
             self.workshop.slots.kill(name)
-        await within(self.clock, 5.0, self._until_parked)
-        await within(self.clock, 5.0, self.workshop.slots.until_empty)
+        await within(self.clock, tail / 2, self._until_parked)
+        await within(self.clock, tail / 2, self.workshop.slots.until_empty)
 
     async def _until_parked(self) -> None:
         while any(entry.stage is Stage.ACTIVE for entry in self.entries.values()):

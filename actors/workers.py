@@ -158,9 +158,13 @@ class WorkerProcess:
         raw = frames.write(frame)
         if self.gone.is_set():
             raise GoneError(f"cannot send to worker {self.name}: it is gone")
-        if not self._waiting:
-            soon(self._group, self._send_waiting)
+        first = not self._waiting
         self._waiting += raw
+        if first and self.slots == 1:
+            # Nothing else will come for it in this turn.
+            self._send_waiting()
+        elif first:
+            soon(self._group, self._send_waiting)
         if len(self._waiting) > MAX_WAITING:
             self._fault(FaultyInputError(f"cannot send to worker {self.name}", ("it reads no frames",)))
 

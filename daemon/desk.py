@@ -5,10 +5,11 @@ from typing import Protocol
 
 from attrs import frozen
 
+from resumed.actors.outputs import Piece
 from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, JobRow, JobView, Piece, Quarantined, Told
+from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
 
 
 @frozen(kw_only=True)

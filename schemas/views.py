@@ -109,13 +109,3 @@ class Told:
     """The attempt (epoch) that runs now or will run next; 0 when none will."""
     repeated: bool = False
     """True when the job already stood so and nothing was written."""
-
-
-@frozen
-class Piece:
-    """Some bytes of an accepted output, from `start` on; what the whole is by its record."""
-
-    start: int
-    content: bytes
-    size: int
-    sha256: str

@@ -13,6 +13,7 @@ import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
+from resumed.actors.outputs import Piece
 from resumed.daemon import connections, conversation, idl
 from resumed.daemon.answers import Answers
 from resumed.daemon.client import Client, whole_job
@@ -26,7 +27,7 @@ from resumed.schemas.errors import CommitError, FaultyInputError
 from resumed.schemas.events import Pause
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Piece, Quarantined, Told
+from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Quarantined, Told
 
 pytestmark = pytest.mark.anyio
 STATUS = {"method": f"{control.INTERFACE}.Status"}

@@ -106,7 +106,7 @@ def test_a_job_whose_file_cannot_be_read_at_all_is_shown_and_kept(daemon: Daemon
     aside = until(lambda: daemon.ask("Quarantined")["jobs"], "it is shown as set aside")
     assert [("harbour", False)] == [(each["id"], each["moved"]) for each in aside]
     answer = daemon.resumectl("resume", "harbour")
-    assert (1, True) == (answer.returncode, b"cannot reach harbour" in answer.stderr)
+    assert (1, True) == (answer.returncode, b"harbour is set aside" in answer.stderr)
     own.rmdir()
     kept.rename(own)
     until(lambda: not daemon.ask("Quarantined")["jobs"], "it is read again", within=60, every=0.05)
