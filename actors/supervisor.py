@@ -48,8 +48,8 @@ logger = logging.getLogger(__name__)
 
 L = TypeVar("L")
 
-TAIL_LEAST, TAIL_MOST = 2.0, 5.0
-"""Seconds of a drain that are kept for killing what did not stop, and for recording that."""
+TAIL_MOST, HURRIED = 5.0, 2.0
+"""Seconds of a drain (a quarter, at most this) for killing what did not stop and recording it; when hurried."""
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
@@ -113,7 +113,7 @@ class Supervisor:
         for entry in list(self.entries.values()):
             if entry.stage is Stage.ACTIVE:
                 self.post(entry, Message(events.Shutdown()))
-        tail = max(TAIL_LEAST, min(TAIL_MOST, seconds / 4))
+        tail = min(TAIL_MOST, seconds / 4) or HURRIED
         await within(self.clock, max(0.0, seconds - tail), self._until_parked)
         for name in list(self.workshop.slots.hands):
             self.workshop.slots.kill(name)
