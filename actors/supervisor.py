@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 L = TypeVar("L")
 
 TAIL_MOST, HURRIED = 5.0, 2.0
-"""Seconds of a drain (a quarter, at most this) for killing what did not stop and recording it; when hurried."""
+"""Seconds of a drain for killing what did not stop, a quarter of it at most; and of a hurried one."""
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
