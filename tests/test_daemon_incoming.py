@@ -50,7 +50,7 @@ class Door:
         self.jobs: dict[bytes, str] = {}
         self.failing = 0
         self.admitted = anyio.Event()
-        self.slow = b""
+        self.slow: bytes | None = None
         self.asked, self.go_on = anyio.Event(), anyio.Event()
 
     async def submit(self, raw: bytes, *, name: str, requester: Person, via: str) -> Told | Refusal:
