@@ -160,7 +160,7 @@ def _renameat2() -> "ctypes._FuncPointer | None":
         return None
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     call.restype = ctypes.c_int
-    return call  # type: ignore[no-any-return]
+    return call  # type: ignore[no-any-return]  # a foreign function has no type of ours
 
 
 def _rename_by_link(source: Path, target: Path) -> None:

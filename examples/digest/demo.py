@@ -142,6 +142,7 @@ def play(stage: Stage, items: list[tuple[str, Path]]) -> dict[str, Any] | None:
         tell(f"a job file with {len(items)} items was dropped into {stage.state / 'incoming'}")
         for share in SHARES:
             wanted = max(1, round(len(items) * share))
+            # The default binds the loop's value, and is what the checker cannot type.
             wait_for(lambda wanted=wanted: cards_in(stage) >= wanted, deadline)  # type: ignore[misc]
             daemon = kill_and_start(stage, daemon, len(items))
         row: dict[str, Any] | None = None

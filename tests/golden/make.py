@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+# E402 below: the path above has to be set first.
 from faults import world  # noqa: E402
 
 from resumed.schemas import codec, line_io  # noqa: E402
