@@ -1,32 +1,22 @@
 """`workflows.d/NAME.toml`: read whole, every key known, every problem named with its path."""
 
-import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from attrs import evolve
 
-from . import codec, templates, tomltext
+from . import codec, tomltext, workflowitems, workflowsteps
 from .errors import FaultyInputError
 from .filetable import Table
 from .inputs import value_problems
 from .jobfile import ID
-from .workflow import Input, InputType, Programs, ProgramStep, PythonEntry
+from .workflow import Input, InputType, Programs, PythonEntry
 
 MAX_BYTES = 1024 * 1024
-MAX_ITEMS = 10_000
-RESERVED = ("start", "finish")
-"""Names of the two job steps around the items."""
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
 _LATER = ("effect", "limits", "on_failed", "on_unknown")
-_LATER_ITEMS = ("file", "run", "key", "pin", "on_change")
-_LATER_STEP = (
-    *("each", "prepare", "verify", "result", "exit", "dir", "env", "secrets", "silence"),
-    *("crashes", "pools", "review"),
-)
-_LATER_OUTPUT = ("publish", "keep")
 
 _INPUT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z")
@@ -51,9 +41,9 @@ def read(raw: bytes, name: str) -> Programs:
         owner=_owner(table),
         enabled=table.flag("enabled", True),
         inputs=inputs,
-        **_items(table.inner("items"), inputs),
+        **workflowitems.items(table.inner("items"), inputs),
         python=_python(table.inner("python")),
-        steps=_steps(table, inputs),
+        steps=workflowsteps.steps(table, inputs),
     )
     if programs.python is None and not programs.steps and not problems:
         problems.append("expected [[step]] or python @ $")
@@ -124,31 +114,6 @@ def _pattern(table: Table) -> str:
     return pattern
 
 
-def _items(table: Table | None, inputs: tuple[Input, ...]) -> dict[str, Any]:
-    if table is None:
-        return {}
-    given_from, pattern = table.text("from"), table.text("glob")
-    source = given_from or ("glob" if pattern else "job")
-    if source in ("lines", "jsonl", "run"):
-        table.problem("from", f"{source!r} is not in this release yet")
-    elif source not in ("job", "glob"):
-        table.problem("from", f"expected one of job, glob, got {source!r}")
-    if (source == "glob") != bool(pattern):
-        table.problems.append(f'glob belongs to from = "glob", which needs it @ {table.path}')
-    known = {f"inputs.{each.name}" for each in inputs}
-    for problem in templates.problems(pattern, known):
-        table.problem("glob", problem)
-    if pattern and not pattern.startswith(("/", "{inputs.")):
-        table.problem("glob", "expected an absolute path")
-    most = table.number("max", MAX_ITEMS, 1)
-    if most > MAX_ITEMS:
-        table.problem("max", f"the most is {MAX_ITEMS}, got {most}")
-    found = {"items_from": source, "items_glob": pattern, "items_max": most}
-    found["allow_empty"] = table.flag("allow_empty")
-    table.close(_LATER_ITEMS)
-    return found
-
-
 def _python(table: Table | None) -> PythonEntry | None:
     if table is None:
         return None
@@ -161,69 +126,3 @@ def _python(table: Table | None) -> PythonEntry | None:
     slots = table.number("slots", 1, 1) if table.has("slots") else None
     table.close(("previous",))
     return PythonEntry(entry=entry, interpreter=interpreter, slots=slots)
-
-
-def _steps(table: Table, inputs: tuple[Input, ...]) -> tuple[ProgramStep, ...]:
-    known = set(templates.PLAIN) | {f"inputs.{each.name}" for each in inputs}
-    steps: list[ProgramStep] = []
-    for each in table.each("step"):
-        step = _step(each, known)
-        if any(step.name == before.name for before in steps):
-            each.problem("name", f"a step named {step.name!r} stands above")
-        known.add(f"outputs.{step.name}")
-        steps.append(step)
-    return tuple(steps)
-
-
-def _step(table: Table, known: set[str]) -> ProgramStep:
-    name = table.text("name", required=True)
-    if name in RESERVED or (name and not ID.match(name)):
-        table.problem("name", f"{name!r} cannot be a step's name")
-    output = table.inner("output")
-    backoff = table.inner("backoff")
-    step = ProgramStep(
-        name=name,
-        run=_run(table, known),
-        stdin=_stdin(table, known),
-        output_from=_output_from(output),
-        output_max=output.number("max", 16 * 1024 * 1024, 1) if output else 16 * 1024 * 1024,
-        timeout=table.duration("timeout", 3600.0),
-        grace=table.duration("grace", 10.0),
-        tries=table.number("tries", 3, 1),
-        backoff_first=backoff.duration("first", 30.0) if backoff else 30.0,
-        backoff_max=backoff.duration("max", 900.0) if backoff else 900.0,
-        parallel=table.number("parallel", 1, 1),
-        repeatable=table.flag("repeatable", required=True),
-    )
-    if step.timeout <= 0:
-        table.problem("timeout", "expected more than 0s")
-    if step.output_from == "file" and not templates.uses("output", (*step.run, step.stdin)):
-        table.problem("output", 'output.from = "file" needs {output} in run or stdin')
-    for inner, later in ((output, _LATER_OUTPUT), (backoff, ())):
-        if inner is not None:
-            inner.close(later)
-    table.close(_LATER_STEP)
-    return step
-
-
-def _output_from(table: Table | None) -> str:
-    return "" if table is None else table.choice("from", ("stdout", "file"), "")
-
-
-def _run(table: Table, known: set[str]) -> tuple[str, ...]:
-    before = len(table.problems)
-    argv = table.texts("run", required=True)
-    if not argv and len(table.problems) == before:
-        table.problem("run", "expected a program and its arguments")
-    for place, problem in templates.argv_problems(argv, known):
-        table.problems.append(f"{problem} @ {table.at('run')}[{place}]")
-    if argv and (not argv[0] or ("/" in argv[0] and not posixpath.isabs(argv[0]))):
-        table.problems.append(f"expected a program's name or absolute path @ {table.at('run')}[0]")
-    return argv
-
-
-def _stdin(table: Table, known: set[str]) -> str:
-    stdin = table.text("stdin")
-    for problem in templates.problems(stdin, known):
-        table.problem("stdin", problem)
-    return stdin
