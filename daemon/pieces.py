@@ -12,7 +12,7 @@ from .client import CallError, Client, whole_job
 from .render import clean
 
 if TYPE_CHECKING:
-    from .verbs import Screen
+    from .screen import Screen
 
 LOOK_EVERY = 0.5
 FINAL = ("completed", "failed", "canceled", "expired")

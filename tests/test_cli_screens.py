@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resumed.daemon import render, verbs
+from resumed.daemon import render, render_house, render_jobs, screen, waiting
 
 NOW = 1_796_040_000.0  # 2026-11-30, a Monday, noon UTC
 HOUR = 3600
@@ -65,7 +65,7 @@ GOLDEN_LIST = [
 
 def test_list_screen() -> None:
     """A line for each job: sign, name, status, counts, what it needs; and what to type for the rest."""
-    lines = render.job_list({"jobs": ROWS, "ended": [], "ended_count": 14}, NOW, 100, False, False)
+    lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 14}, NOW, 100, False, False)
 
     assert GOLDEN_LIST == lines
 
@@ -76,7 +76,7 @@ def test_list_screen() -> None:
 )
 def test_columns_give_way_from_the_right(width: int, last: str) -> None:
     """In a narrow terminal whole columns go, the last one first; what is left fits."""
-    lines = render.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, width, False, False)
+    lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, width, False, False)
 
     assert lines[0].endswith(last)
     assert all(len(line) <= max(width, 1) for line in lines[1:-1])
@@ -84,7 +84,7 @@ def test_columns_give_way_from_the_right(width: int, last: str) -> None:
 
 def test_empty_list_says_so() -> None:
     """Without jobs there is one line, and it says where the ended ones are."""
-    assert ["0 open, 0 ended (list -a)"] == render.job_list(
+    assert ["0 open, 0 ended (list -a)"] == render_jobs.job_list(
         {"jobs": [], "ended": [], "ended_count": 0}, NOW, 80, False, False
     )
 
@@ -134,13 +134,13 @@ def test_show_screen() -> None:
         "you may",
         "  resumectl retry pay-nov",
         "  resumectl skip pay-nov --reason ..",
-    ] == render.job_view(view, NOW, 100, False, False)
+    ] == render_jobs.job_view(view, NOW, 100, False, False)
 
 
 def test_many_items_are_cut_unless_all_are_asked_for() -> None:
     """A job of many items shows the first ones and how many more there are."""
     items = [item(id=f"{number:03}") for number in range(100)]
-    few, everything = (render.item_table(items, NOW, 100, False, wanted) for wanted in (False, True))
+    few, everything = (render_jobs.item_table(items, NOW, 100, False, wanted) for wanted in (False, True))
 
     assert "  and 80 more (show --all)" == few[-1]
     assert (22, 101) == (len(few), len(everything))
@@ -148,13 +148,13 @@ def test_many_items_are_cut_unless_all_are_asked_for() -> None:
 
 def test_progress_line_fits_and_counts() -> None:
     """The bar shows the share that is done, and the line never wraps."""
-    line = render.progress(row(), 100)
+    line = render_jobs.progress(row(), 100)
 
     assert (
         "> attic [########################................] 311/500 done, 4 at work, 2 failed, running"
         == line
     )
-    assert all(len(render.progress(row(id="x" * 90), width)) < width for width in (30, 80, 120))
+    assert all(len(render_jobs.progress(row(id="x" * 90), width)) < width for width in (30, 80, 120))
 
 
 HOSTILE = {
@@ -197,11 +197,13 @@ def test_hostile_text_reaches_no_terminal(case: str) -> None:
     }  # fmt: skip
     aside = {"id": evil, "reason": evil, "detail": evil, "since": at(0), "moved": True}
     lines = [
-        *render.job_list({"jobs": [hostile_row], "ended": [], "ended_count": 0}, NOW, 10_000, False, False),
-        *render.job_view(view, NOW, 10_000, False, False),
-        *render.workflow_list({"workflows": [flow], "problems": [evil]}, 10_000, False),
-        *render.quarantine_list([aside], NOW, 10_000, False),
-        render.progress(hostile_row, 200),
+        *render_jobs.job_list(
+            {"jobs": [hostile_row], "ended": [], "ended_count": 0}, NOW, 10_000, False, False
+        ),
+        *render_jobs.job_view(view, NOW, 10_000, False, False),
+        *render_house.workflow_list({"workflows": [flow], "problems": [evil]}, 10_000, False),
+        *render_house.quarantine_list([aside], NOW, 10_000, False),
+        render_jobs.progress(hostile_row, 200),
     ]
 
     assert [] == [line for line in lines if not line.isprintable()]
@@ -230,17 +232,17 @@ def test_waiting_form_ends_with_its_code(case: str) -> None:
     """How a job ended can be told from the exit code alone."""
     changes, code = ENDS[case]
 
-    assert code == verbs.exit_of(row(**changes))
+    assert code == waiting.exit_of(row(**changes))
 
 
 def test_colour_is_only_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe and NO_COLOR get none; the sign and the word are always there."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    wanted = verbs.Screen(as_json=False).colour
+    wanted = screen.Screen(as_json=False).colour
     monkeypatch.setenv("NO_COLOR", "1")
-    unwanted = verbs.Screen(as_json=False).colour
-    lines = render.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, 80, True, False)
+    unwanted = screen.Screen(as_json=False).colour
+    lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, 80, True, False)
 
     assert (True, False) == (wanted, unwanted)
     assert lines[1].startswith("\x1b[31m! pay-nov")

@@ -1,0 +1,118 @@
+"""The screens about jobs: the list, one job, its items, how far it is."""
+
+from typing import Any
+
+from .render import ITEM_GLYPHS, clean, glyph_of, moment, paint, size, stamp, table
+
+
+def job_list(answer: dict[str, Any], now: float, width: int, colour: bool, everything: bool) -> list[str]:
+    """The screen of `resumectl list`."""
+    rows = answer["jobs"]
+    shown = [*rows, *answer["ended"]] if everything else rows
+    heads = ["JOB", "STATUS", ">DONE", ">FAIL", "NEEDS / NEXT", "SINCE", "OWNER"]
+    cells = [
+        [
+            clean(row["id"], 64),
+            row["status"],
+            f"{row['done']}/{row['total']}",
+            str(row["failed"] + row["held"]),
+            needs(row, now),
+            moment(row["since"], now),
+            clean(row["owner"], 20),
+        ]
+        for row in shown
+    ]
+    lines = table(heads, cells, [glyph_of(row) for row in shown], width, colour) if shown else []
+    calling = sum(1 for row in rows if row["needs_person"])
+    counts = [f"{len(rows)} open"]
+    if calling:
+        counts.append(f"{calling} need{'s' if calling == 1 else ''} a person (resumectl show JOB)")
+    counts.append(f"{answer['ended_count']} ended" + ("" if everything else " (list -a)"))
+    return [*lines, ", ".join(counts)]
+
+
+def needs(row: dict[str, Any], now: float, longest: int = 40) -> str:
+    """What the job needs or does next, in a few words."""
+    said = clean(row["needs"], longest)
+    if not said and row["wakes"]:
+        said = f"goes on {moment(row['wakes'], now)}"
+    return said or ("-" if row["status"] not in ("running", "resuming") else f"{row['running']} at work")
+
+
+def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everything: bool) -> list[str]:
+    """The screen of `resumectl show`."""
+    row = view["row"]
+    glyph = glyph_of(row)
+    head = f"{clean(row['id'])} is {row['status']} since {moment(row['since'], now)}"
+    # An ended job's reason may say no more than its status.
+    why = "" if view["reason"] == f"it is {row['status']}" else clean(view["reason"])
+    lines = [paint(f"{glyph} {head}{': ' if why else ''}{why}", glyph, colour)]
+    facts = {
+        "title": row["title"],
+        "objective": view["objective"] if view["objective"] != row["title"] else "",
+        "workflow": f"{row['workflow']}@{row['version']}" + (f", at {view['step']}" if view["step"] else ""),
+        "owner": row["owner"]
+        + ("" if view["requester"] == row["owner"] else f", asked by {view['requester']}"),
+        "admitted": stamp(row["created"]),
+        "items": counts(row),
+        "next": row["needs"],
+        "labels": ", ".join(f"{key}={value}" for key, value in view["labels"].items()),
+        "folder": view["folder"],
+    }
+    lines += [f"{name:<10} {clean(value)}" for name, value in facts.items() if value]
+    lines += ["", *item_table(view["items"], now, width, colour, everything)] if view["items"] else []
+    if view["commands"]:
+        lines += ["", "you may", *(f"  {clean(command)}" for command in view["commands"])]
+    return lines
+
+
+def counts(row: dict[str, Any]) -> str:
+    """How far a job is, in words."""
+    words = [f"{row['done']}/{row['total']} done"]
+    for name, word in (("running", "at work"), ("failed", "failed"), ("held", "held")):
+        if row[name]:
+            words.append(f"{row[name]} {word}")
+    return ", ".join(words)
+
+
+MOST_ITEMS = 20
+_ORDER = ("failed", "held", "review", "in_progress", "pending", "skipped", "done")
+
+
+def item_table(
+    items: list[dict[str, Any]], now: float, width: int, colour: bool, everything: bool
+) -> list[str]:
+    """The items, those that need somebody first; only the first ones unless everything is asked for."""
+    ranked = items if everything else sorted(items, key=lambda item: _rank(item["state"]))
+    shown = ranked if everything else ranked[:MOST_ITEMS]
+    heads = ["ITEM", "STATE", "AT", ">TRIES", "SINCE", ">SIZE", "REASON"]
+    cells = [
+        [
+            clean(item["id"], 40),
+            item["state"],
+            clean(item["at"], 20) or "-",
+            str(item["tries"]),
+            moment(item["ended"] or item["started"], now),
+            size(item["size"]) if item["output"] else "-",
+            clean(f"{item['code']}: {item['reason']}" if item["code"] else item["reason"], 80),
+        ]
+        for item in shown
+    ]
+    lines = table(heads, cells, [ITEM_GLYPHS.get(item["state"], " ") for item in shown], width, colour)
+    if len(shown) < len(items):
+        lines.append(f"  and {len(items) - len(shown)} more (show --all)")
+    return lines
+
+
+def _rank(state: str) -> int:
+    return _ORDER.index(state) if state in _ORDER else 0
+
+
+def progress(row: dict[str, Any], width: int) -> str:
+    """One line with a bar, cut to the width."""
+    bar_width = max(10, min(40, width - 60))
+    full = bar_width * row["done"] // max(1, row["total"])
+    bar = "#" * full + "." * (bar_width - full)
+    return f"{glyph_of(row)} {clean(row['id'], 30)} [{bar}] {counts(row)}, {row['status']}"[
+        : max(20, width - 1)
+    ]

@@ -1,0 +1,39 @@
+"""The verbs that look at jobs: list, show, logs, output."""
+
+import argparse
+
+from resumed.schemas import control
+
+from . import render_jobs
+from .client import Client, whole_job
+from .screen import Screen
+
+
+def list_jobs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """The open jobs."""
+    answer = client.call("List", all=asked.all)
+    screen.show(answer, render_jobs.job_list(answer, screen.now, screen.width, screen.colour, asked.all))
+    return control.EXIT_DONE
+
+
+def show(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """One job, whole."""
+    answer = whole_job(client, asked.job)
+    screen.show(
+        answer, render_jobs.job_view(answer["job"], screen.now, screen.width, screen.colour, asked.all)
+    )
+    return control.EXIT_DONE
+
+
+def logs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """What the programs of a job said."""
+    from .pieces import follow_logs
+
+    return follow_logs(screen, client, asked.job, asked.item, asked.follow)
+
+
+def output(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """An item's accepted output, byte for byte."""
+    from .pieces import print_output
+
+    return print_output(screen, client, asked.job, asked.item)

@@ -1,0 +1,29 @@
+"""The verbs that change a job: pause, resume, cancel, retry, skip."""
+
+import argparse
+from typing import Any
+
+from resumed.schemas import control
+
+from . import render
+from .client import Client
+from .screen import Screen
+
+
+def steer(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """Pause, resume, cancel, retry, skip."""
+    parameters: dict[str, Any] = {"job": asked.job, "reason": asked.reason}
+    if asked.verb in ("retry", "skip"):
+        parameters["items"] = asked.items
+    if asked.verb == "pause":
+        parameters["now"] = asked.now
+    answer = client.call(asked.verb.capitalize(), **parameters)
+    show_told(screen, answer)
+    return control.EXIT_DONE
+
+
+def show_told(screen: Screen, answer: dict[str, Any]) -> None:
+    """What a request did."""
+    told = answer["told"]
+    glyph = render.glyph_of(told["row"])
+    screen.show(answer, [render.paint(f"{glyph} {render.clean(told['said'], 500)}", glyph, screen.colour)])

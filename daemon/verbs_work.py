@@ -1,0 +1,44 @@
+"""The verbs that hand in a job and follow it: submit, watch."""
+
+import argparse
+import os
+import sys
+
+from resumed.schemas import control
+
+from . import waiting
+from .client import Client
+from .screen import Screen, UsageError
+from .verbs_steer import show_told
+
+
+def submit(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """Hand in a job file, its relative paths made absolute."""
+    from . import jobtext
+
+    try:
+        raw = sys.stdin.buffer.read() if asked.file == "-" else _read(asked.file)
+    except OSError as error:
+        raise UsageError(f"cannot read {asked.file}: {error.strerror}") from None
+    name = "standard input" if asked.file == "-" else os.path.basename(asked.file)
+    folder = os.getcwd() if asked.file == "-" else os.path.dirname(os.path.abspath(asked.file))
+    known = {row["name"]: row for row in client.call("Workflows")["workflows"]}
+    try:
+        raw, name = jobtext.with_absolute_paths(raw, name, folder, known)
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot submit {name}: not UTF-8 at byte {error.start}") from None
+    answer = client.call("Submit", file=text, name=name)
+    if not (asked.wait and screen.as_json):
+        show_told(screen, answer)
+    return waiting.follow(screen, client, answer["told"]["row"]["id"]) if asked.wait else control.EXIT_DONE
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def watch(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    """Follow a job until it ends or needs a person."""
+    return waiting.follow(screen, client, asked.job)
