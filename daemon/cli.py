@@ -9,8 +9,7 @@ from resumed.schemas import control
 
 from . import grammar
 from .client import CallError, Client, UnreachableError, default_path
-from .render import clean
-from .screen import Screen, UsageError
+from .screen import Screen, UsageError, complain, prepare
 
 EXITS = {
     control.ERROR_REFUSED: control.EXIT_REFUSED,
@@ -24,16 +23,29 @@ EXITS = {
 def main(argv: list[str] | None = None) -> int:
     """Runs one verb; the exit codes are those of INTERFACE (`schemas.control`)."""
     words = sys.argv[1:] if argv is None else argv
-    asked = grammar.parser(words).parse_args(words)
-    screen = Screen(as_json=getattr(asked, "json", False))
+    prepare()
+    screen = Screen(as_json="--json" in words)
     try:
+        asked = grammar.read(words)
+        if isinstance(asked, str):
+            print(asked, end="")
+            return control.EXIT_DONE
         return _run(screen, asked)
+    except UsageError as error:
+        if screen.as_json:
+            screen.show_json({"error": "usage", "parameters": {"reason": str(error)}})
+        complain(error, commands=error.commands)
+        return control.EXIT_USAGE
     except KeyboardInterrupt:
         return control.EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return control.EXIT_DONE
+    except OSError as error:
+        complain(f"cannot print the answer: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return control.EXIT_REFUSED
 
 
 def _run(screen: Screen, asked: argparse.Namespace) -> int:
@@ -49,34 +61,20 @@ def _run(screen: Screen, asked: argparse.Namespace) -> int:
         return _unreachable(screen, error)
     except CallError as error:
         return _refused(screen, error, asked)
-    except UsageError as error:
-        print(f"resumectl: {clean(error)}", file=sys.stderr)
-        return control.EXIT_USAGE
 
 
 def _unreachable(screen: Screen, error: UnreachableError) -> int:
     if screen.as_json:
         screen.show_json({"error": "unreachable", "parameters": {"reason": str(error)}})
-    print(f"resumectl: {clean(error)}", file=sys.stderr)
-    print("you may", file=sys.stderr)
-    for command, said in (
-        ("resumed serve", "start a daemon of your own"),
-        ("resumectl --socket PATH ..", "name another daemon's socket, or set RESUMED_SOCKET"),
-    ):
-        print(f"  {command:<28} {said}", file=sys.stderr)
+    complain(error, commands=("resumed serve", "resumectl --socket PATH status"))
     return control.EXIT_UNREACHABLE
 
 
 def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int:
     if screen.as_json:
         screen.show_json({"error": error.name, "parameters": error.parameters})
-    print(f"resumectl: {clean(error, 2000)}", file=sys.stderr)
-    for problem in error.parameters.get("problems", ()):
-        print(f"  {clean(problem, 500)}", file=sys.stderr)
-    if commands := error.parameters.get("commands") or _possible(error.name, asked):
-        print("you may", file=sys.stderr)
-        for command in commands:
-            print(f"  {clean(command)}", file=sys.stderr)
+    commands = error.parameters.get("commands") or _possible(error.name, asked)
+    complain(error, more=error.parameters.get("problems", ()), commands=commands)
     return EXITS.get(error.name, control.EXIT_REFUSED)
 
 
@@ -85,7 +83,7 @@ def _possible(error: str, asked: argparse.Namespace) -> list[str]:
     import shlex
 
     if error == control.ERROR_NOT_PERMITTED:
-        return []
+        return ["resumectl status"]
     if asked.verb == "submit":
         return ["resumectl workflows"]
     job = getattr(asked, "job", None)

@@ -4,8 +4,11 @@ A verb is a row of `VERBS`. Only the rows that a command line names are built, s
 """
 
 import argparse
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
+
+from .letters import wrap
+from .screen import UsageError, terminal_columns
 
 Add = Callable[[argparse.ArgumentParser], None]
 
@@ -14,6 +17,7 @@ class Verb(NamedTuple):
     """One verb: `serve` is `module:function` of the client half, imported when the verb is used."""
 
     name: str
+    group: str
     serve: str
     said: str
     example: str
@@ -75,9 +79,9 @@ def _quarantine(made: argparse.ArgumentParser) -> None:
 
 
 VERBS = (
-    # ---- work
     Verb(
         "submit",
+        "work",
         "verbs_work:submit",
         "hand in a job file",
         "resumectl submit attic.json --wait",
@@ -85,6 +89,7 @@ VERBS = (
     ),
     Verb(
         "list",
+        "work",
         "verbs_jobs:list_jobs",
         "the open jobs, oldest first",
         "resumectl list -a",
@@ -92,6 +97,7 @@ VERBS = (
     ),
     Verb(
         "show",
+        "work",
         "verbs_jobs:show",
         "one job, its items, and what may be done with it now",
         "resumectl show attic",
@@ -99,6 +105,7 @@ VERBS = (
     ),
     Verb(
         "watch",
+        "work",
         "verbs_work:watch",
         "follow a job until it ends or needs a person",
         "resumectl watch attic",
@@ -106,6 +113,7 @@ VERBS = (
     ),
     Verb(
         "logs",
+        "work",
         "verbs_jobs:logs",
         "what the programs of a job said",
         "resumectl logs attic day-1.log -f",
@@ -113,14 +121,15 @@ VERBS = (
     ),
     Verb(
         "output",
+        "work",
         "verbs_jobs:output",
         "an item's accepted output, byte for byte",
         "resumectl output attic day-1.log > day-1.log.gz",
         _output,
     ),
-    # ---- control
     Verb(
         "pause",
+        "control",
         "verbs_steer:steer",
         "start nothing new of a job; what runs may finish",
         "resumectl pause attic --now",
@@ -128,6 +137,7 @@ VERBS = (
     ),
     Verb(
         "resume",
+        "control",
         "verbs_steer:steer",
         "go on with a paused or held job",
         "resumectl resume attic",
@@ -135,6 +145,7 @@ VERBS = (
     ),
     Verb(
         "cancel",
+        "control",
         "verbs_steer:steer",
         "end a job: nothing new starts, what runs is stopped",
         "resumectl cancel attic --reason 'wrong folder'",
@@ -142,6 +153,7 @@ VERBS = (
     ),
     Verb(
         "retry",
+        "control",
         "verbs_steer:steer",
         "give failed or held items (all of them, when none is named) a fresh set of tries",
         "resumectl retry attic day-1.log",
@@ -149,14 +161,15 @@ VERBS = (
     ),
     Verb(
         "skip",
+        "control",
         "verbs_steer:steer",
         "leave items out (all failed and held ones, when none is named) and go on with the others",
         "resumectl skip attic day-1.log --reason 'empty file'",
         _items,
     ),
-    # ---- house
     Verb(
         "status",
+        "house",
         "verbs_house:status",
         "how the daemon is",
         "resumectl status --json",
@@ -164,6 +177,7 @@ VERBS = (
     ),
     Verb(
         "workflows",
+        "house",
         "verbs_house:workflows",
         "which workflows a job file may name",
         "resumectl workflows",
@@ -171,6 +185,7 @@ VERBS = (
     ),
     Verb(
         "quarantine",
+        "house",
         "verbs_house:quarantine",
         "jobs that were set aside",
         "resumectl quarantine list",
@@ -178,32 +193,123 @@ VERBS = (
     ),
 )
 NAMES = tuple(verb.name for verb in VERBS)
+GROUPS = {
+    "work": "hand in jobs, look at them, fetch what they made",
+    "control": "decide about a job",
+    "house": "the daemon, and what it keeps",
+}
+OPTIONS = {
+    "--json": "print what the daemon answered, as JSON",
+    "--socket PATH": "the daemon's socket (or RESUMED_SOCKET)",
+    "-h, --help": "what a verb takes, with an example",
+    "--version": "which release this is",
+}
 
 
-def parser(words: Iterable[str] | None = None) -> argparse.ArgumentParser:
+class _Told(Exception):  # noqa: N818 - no error: the way out of a parser that was asked for help
+    """A parser's help, on its way to whoever prints it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that prints nothing and never exits: it raises UsageError, or its help."""
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """Stock argparse asks for one with each word it is taught, and loads `shutil` for its width."""
+        return argparse.HelpFormatter(self.prog, width=max(terminal_columns() - 2, 38))
+
+    def error(self, message: str) -> NoReturn:
+        """Why the words cannot be read, and what may be typed."""
+        name = self.prog.partition(" ")[2]
+        examples = tuple(verb.example for verb in VERBS if verb.name == name)
+        raise UsageError(
+            f"cannot read the command{f' {name}' if name else ''}: {message}",
+            (*examples, f"resumectl {name} --help" if name else "resumectl --help"),
+        )
+
+    def print_help(self, file: object = None) -> NoReturn:
+        """The help, raised."""
+        del file
+        raise _Told(self.format_help())
+
+
+def parser(words: Sequence[str] | None = None) -> Parser:
     """The grammar: of the verbs in `words`, or of all verbs when it names none."""
     named = set(NAMES) if words is None else set(words) & set(NAMES) or set(NAMES)
-    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    shared.add_argument("--socket", metavar="PATH", help="the daemon's socket (or RESUMED_SOCKET)")
-    shared.add_argument("--json", action="store_true", help="print what the daemon answered, as JSON")
-    top = argparse.ArgumentParser(
-        prog="resumectl",
-        description="Hand long jobs to resumed, watch them, steer them.",
-        parents=[shared],
-        allow_abbrev=False,
-    )
+    shared = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    shared.add_argument("--socket", metavar="PATH", help=OPTIONS["--socket PATH"])
+    shared.add_argument("--json", action="store_true", help=OPTIONS["--json"])
+    top = Parser(prog="resumectl", parents=[shared], add_help=False, allow_abbrev=False)
     adding = top.add_subparsers(dest="verb", metavar="VERB", required=True, prog="resumectl")
     for verb in VERBS:
-        if verb.name not in named:
-            continue
-        made = adding.add_parser(
-            verb.name,
-            help=verb.said,
-            description=verb.said,
-            epilog=f"example: {verb.example}",
-            parents=[shared],
-            allow_abbrev=False,
-        )
-        verb.add(made)
-        made.set_defaults(serve=verb.serve)
+        if verb.name in named:
+            made = adding.add_parser(
+                verb.name,
+                description=f"{verb.said[0].upper()}{verb.said[1:]}.",
+                epilog=f"example: {verb.example}",
+                parents=[shared],
+                allow_abbrev=False,
+            )
+            verb.add(made)
+            made.set_defaults(serve=verb.serve)
     return top
+
+
+def read(words: Sequence[str]) -> argparse.Namespace | str:
+    """What was asked for, or the text to print when that was help; UsageError for what cannot be read."""
+    verb = _verb_of(words)
+    if verb == "" and "--version" in words:
+        from resumed.schemas.release import VERSION
+
+        return f"resumectl {VERSION}\n"
+    if verb == "" and ("-h" in words or "--help" in words):
+        return overview()
+    if verb == "help":
+        rest = [word for word in words if word != "help"]
+        return read([*rest, "--help"])
+    if verb == "":
+        raise UsageError("cannot tell what to do: no verb was given", ("resumectl list", "resumectl --help"))
+    if verb not in NAMES:
+        raise _unknown(verb)
+    try:
+        return parser(words).parse_args(words)
+    except _Told as told:
+        return str(told)
+
+
+def _verb_of(words: Sequence[str]) -> str:
+    """The first word that is no option and no option's value."""
+    before = ""
+    for word in words:
+        if before != "--socket" and not word.startswith("-"):
+            return word
+        before = word
+    return ""
+
+
+def _unknown(verb: str) -> UsageError:
+    import difflib
+
+    close = difflib.get_close_matches(verb, NAMES, n=2)
+    meant = f": did you mean {' or '.join(close)}?" if close else ""
+    examples = tuple(row.example for row in VERBS if row.name in close)
+    return UsageError(f"there is no verb {verb!r}{meant}", (*examples, "resumectl --help"))
+
+
+def overview() -> str:
+    """The screen of `resumectl --help`: every verb, by what it is for."""
+    wide = max(terminal_columns() - 1, 40)
+    last = "A job is named by its id or a unique prefix of it; resumectl VERB --help has an example."
+    lines = ["usage: resumectl VERB ...", "", "Hand long jobs to resumed, watch them, steer them."]
+    for group, about in GROUPS.items():
+        rows = {verb.name: verb.said for verb in VERBS if verb.group == group}
+        lines += ["", *wrap(f"{group}: {about}", wide), *_listed(rows, wide)]
+    lines += ["", "options of every verb", *_listed(OPTIONS, wide), "", *wrap(last, wide)]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(rows: dict[str, str], wide: int) -> list[str]:
+    lines = []
+    for name, said in rows.items():
+        broken = wrap(said, wide - 17)
+        lines += [f"  {name if i == 0 else '':<15}{part}" for i, part in enumerate(broken)]
+    return lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from resumed.schemas import control
 
 from .client import CallError, Client, whole_job
-from .render import clean
+from .letters import clean
 
 if TYPE_CHECKING:
     from .screen import Screen

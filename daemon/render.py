@@ -7,7 +7,9 @@ screens of one noun look like stands in `render_<noun>`.
 import time
 from typing import Any
 
-LONGEST = 200
+from . import letters
+from .letters import columns, cut, pad
+
 DAY = 86_400
 
 GLYPHS = {
@@ -34,19 +36,6 @@ ITEM_GLYPHS = {
     "skipped": "-",
 }
 COLOURS = {"!": "31", "x": "31", "o": "33", "?": "33", "=": "33", ">": "36", "+": "32"}
-
-
-def clean(text: object, longest: int = LONGEST) -> str:
-    """The text with everything unprintable escaped, cut at `longest` characters."""
-    shown = "".join(one if one.isprintable() else _escape(one) for one in str(text)[: longest + 1])
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
-
-
-def _escape(one: str) -> str:
-    code = ord(one)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def paint(text: str, glyph: str, colour: bool) -> str:
@@ -95,25 +84,51 @@ def size(count: int) -> str:
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
 
 
+LEAST_CELL = 16
+"""Columns that a cell keeps when it gives way to those on its right."""
+
+
 def table(heads: list[str], rows: list[list[str]], glyphs: list[str], width: int, colour: bool) -> list[str]:
-    """Lines under their heads, as many columns from the left as fit; `>` before a head aligns it right."""
+    """Lines under their heads, as many columns from the left as fit.
+
+    `>` before a head aligns its column right; one with `~` is cut short before a column on its right goes.
+    """
     right = [head.startswith(">") for head in heads]
-    heads = [head.removeprefix(">") for head in heads]
-    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    soft = [head.startswith("~") for head in heads]
+    heads = [head.lstrip(">~") for head in heads]
+    widths = [max(columns(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    least = [min(wide, LEAST_CELL) if soft[i] else wide for i, wide in enumerate(widths)]
     count = len(heads)
-    while count > 2 and 2 + sum(widths[:count]) + 2 * (count - 1) > width:
+    while count > 2 and 2 * count + sum(least[:count]) > width:
         count -= 1
+    give = 2 * count + sum(widths[:count]) - width
+    # The first column is the name: it gives way last, and only when nothing else can.
+    for i in [*(i for i in range(count) if soft[i]), 0]:
+        if give > 0:
+            shorter = max(least[i] if soft[i] else min(widths[i], LEAST_CELL), widths[i] - give)
+            give, widths[i] = give - (widths[i] - shorter), shorter
 
     def line(cells: list[str]) -> str:
-        parts = [
-            cell.rjust(widths[i]) if right[i] else cell.ljust(widths[i])
-            for i, cell in enumerate(cells[:count])
-        ]
+        parts = [pad(cut(cell, widths[i]), widths[i], right=right[i]) for i, cell in enumerate(cells[:count])]
         return "  ".join(parts).rstrip()
 
-    lines = ["  " + line(heads)]
+    lines = [cut("  " + line(heads), width)]
     for glyph, row in zip(glyphs, rows, strict=True):
-        lines.append(paint(f"{glyph} {line(row)}"[:width], glyph, colour))
+        lines.append(paint(cut(f"{glyph} {line(row)}", width), glyph, colour))
+    return lines
+
+
+NAME = 10
+"""Columns of a fact's name."""
+
+
+def facts(named: dict[str, str], width: int) -> list[str]:
+    """A line for each fact that there is, broken where the terminal ends."""
+    lines = []
+    for name, said in named.items():
+        if said:
+            broken = letters.wrap(letters.clean(said), max(width - NAME - 1, 20))
+            lines += [f"{name if i == 0 else '':<{NAME}} {part}" for i, part in enumerate(broken)]
     return lines
 
 

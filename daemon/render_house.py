@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from .render import clean, moment, span, table
+from .letters import clean
+from .render import facts, moment, span, table
 
 
-def house_view(house: dict[str, Any], path: str) -> list[str]:
+def house_view(house: dict[str, Any], path: str, width: int) -> list[str]:
     """The screen of `resumectl status`."""
     jobs = [f"{house[name]} {name}" for name in ("open", "running", "held", "ended")]
     if house["loading"]:
         jobs.append(f"{house['loading']} loading")
-    facts = {
+    known = {
         "daemon": f"resumed {house['release']}, process {house['pid']}, up {span(house['uptime'])}",
         "socket": path,
         "store": house["store"],
@@ -20,8 +21,7 @@ def house_view(house: dict[str, Any], path: str) -> list[str]:
         "workflows": ", ".join(house["workflows"]) or "none",
         "loop": house["backend"],
     }
-    lines = [f"{name:<10} {clean(value)}" for name, value in facts.items() if value]
-    return lines + [f"! {clean(trouble)}" for trouble in house["troubles"]]
+    return facts(known, width) + [f"! {clean(trouble)}" for trouble in house["troubles"]]
 
 
 def workflow_list(answer: dict[str, Any], width: int, colour: bool) -> list[str]:
@@ -38,7 +38,7 @@ def workflow_list(answer: dict[str, Any], width: int, colour: bool) -> list[str]
         for row in rows
     ]
     glyphs = ["+" if row["enabled"] else "-" for row in rows]
-    heads = ["WORKFLOW", "STEPS", "INPUTS", "ITEMS", "DESCRIPTION"]
+    heads = ["WORKFLOW", "STEPS", "INPUTS", "ITEMS", "~DESCRIPTION"]
     lines = table(heads, cells, glyphs, width, colour) if rows else ["no workflow is in force"]
     return lines + [f"! {clean(problem)}" for problem in answer["problems"]]
 
@@ -57,4 +57,4 @@ def quarantine_list(jobs: list[dict[str, Any]], now: float, width: int, colour: 
         ]
         for job in jobs
     ]
-    return table(["JOB", "REASON", "FOLDER", "SINCE", "DETAIL"], cells, ["!"] * len(jobs), width, colour)
+    return table(["JOB", "REASON", "FOLDER", "SINCE", "~DETAIL"], cells, ["!"] * len(jobs), width, colour)

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from .render import ITEM_GLYPHS, clean, glyph_of, moment, paint, size, stamp, table
+from .letters import clean, cut
+from .render import ITEM_GLYPHS, facts, glyph_of, moment, paint, size, stamp, table
 
 
 def job_list(answer: dict[str, Any], now: float, width: int, colour: bool, everything: bool) -> list[str]:
     """The screen of `resumectl list`."""
     rows = answer["jobs"]
     shown = [*rows, *answer["ended"]] if everything else rows
-    heads = ["JOB", "STATUS", ">DONE", ">FAIL", "NEEDS / NEXT", "SINCE", "OWNER"]
+    heads = ["JOB", "STATUS", ">DONE", ">FAIL", "~NEEDS / NEXT", "SINCE", "OWNER"]
     cells = [
         [
             clean(row["id"], 64),
@@ -47,7 +48,7 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
     # An ended job's reason may say no more than its status.
     why = "" if view["reason"] == f"it is {row['status']}" else clean(view["reason"])
     lines = [paint(f"{glyph} {head}{': ' if why else ''}{why}", glyph, colour)]
-    facts = {
+    known = {
         "title": row["title"],
         "objective": view["objective"] if view["objective"] != row["title"] else "",
         "workflow": f"{row['workflow']}@{row['version']}" + (f", at {view['step']}" if view["step"] else ""),
@@ -59,7 +60,7 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
         "labels": ", ".join(f"{key}={value}" for key, value in view["labels"].items()),
         "folder": view["folder"],
     }
-    lines += [f"{name:<10} {clean(value)}" for name, value in facts.items() if value]
+    lines += facts(known, width)
     lines += ["", *item_table(view["items"], now, width, colour, everything)] if view["items"] else []
     if view["commands"]:
         lines += ["", "you may", *(f"  {clean(command)}" for command in view["commands"])]
@@ -85,7 +86,7 @@ def item_table(
     """The items, those that need somebody first; only the first ones unless everything is asked for."""
     ranked = items if everything else sorted(items, key=lambda item: _rank(item["state"]))
     shown = ranked if everything else ranked[:MOST_ITEMS]
-    heads = ["ITEM", "STATE", "AT", ">TRIES", "SINCE", ">SIZE", "REASON"]
+    heads = ["ITEM", "STATE", "AT", ">TRIES", "SINCE", ">SIZE", "~REASON"]
     cells = [
         [
             clean(item["id"], 40),
@@ -113,6 +114,5 @@ def progress(row: dict[str, Any], width: int) -> str:
     bar_width = max(10, min(40, width - 60))
     full = bar_width * row["done"] // max(1, row["total"])
     bar = "#" * full + "." * (bar_width - full)
-    return f"{glyph_of(row)} {clean(row['id'], 30)} [{bar}] {counts(row)}, {row['status']}"[
-        : max(20, width - 1)
-    ]
+    line = f"{glyph_of(row)} {clean(row['id'], 30)} [{bar}] {counts(row)}, {row['status']}"
+    return cut(line, max(20, width - 1))

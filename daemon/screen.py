@@ -1,16 +1,21 @@
-"""Where a verb's output goes: a terminal or a pipe, text or JSON."""
+"""Where a verb's output goes: a terminal or a pipe, text or JSON; it knows no verb and no daemon."""
 
 import json
 import os
 import sys
 import time
 from collections.abc import Iterable
+from typing import TextIO
 
-from . import render
+from . import letters
 
 
 class UsageError(Exception):
-    """A command line that cannot mean anything; exit code 2."""
+    """A command line that cannot mean anything; exit code 2. `commands` are what may be typed instead."""
+
+    def __init__(self, said: str, commands: tuple[str, ...] = ()) -> None:
+        super().__init__(said)
+        self.commands = commands
 
 
 class Screen:
@@ -18,16 +23,17 @@ class Screen:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.live = sys.stdout.isatty()
+        self.terminal = sys.stdout.isatty()
+        dumb = os.environ.get("TERM", "") in ("", "dumb")
+        self.live = self.terminal and not dumb
+        """Whether a line can be written over."""
         self.colour = self.live and not os.environ.get("NO_COLOR")
         self.now = time.time()
 
     @property
     def width(self) -> int:
         """Columns; a pipe takes any number."""
-        if asked := os.environ.get("COLUMNS", ""):
-            return int(asked) if asked.isdecimal() else 80
-        return os.get_terminal_size(sys.stdout.fileno()).columns if self.live else 10_000
+        return terminal_columns(of_a_pipe=10_000)
 
     def show_json(self, value: object, *, indent: int | None = 2) -> None:
         """One JSON value, escaped to ASCII, so that no terminal takes any of it for a command."""
@@ -42,10 +48,39 @@ class Screen:
 
     def bytes(self, chunk: bytes, text: str) -> None:
         """Foreign bytes as they are into a pipe, but as escaped text onto a terminal."""
-        if not self.live:
+        if not self.terminal:
             sys.stdout.flush()
             sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
         else:
-            shown = "".join(one if one.isprintable() or one in "\n\t" else render.clean(one) for one in text)
+            shown = "".join(one if one.isprintable() or one in "\n\t" else letters.clean(one) for one in text)
             print(shown, end="", flush=True)
+
+
+def terminal_columns(of_a_pipe: int = 80) -> int:
+    """The width of the terminal that shows what we print, or what `COLUMNS` says it is."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return of_a_pipe
+
+
+def complain(said: object, *, more: Iterable[object] = (), commands: Iterable[str] = ()) -> None:
+    """A refusal on standard error: the sentence, what more is known, and what may be typed now."""
+    lines = [f"resumectl: {letters.clean(said, 2000)}", *(f"  {letters.clean(one, 500)}" for one in more)]
+    if possible := [f"  {letters.clean(command, 500)}" for command in commands]:
+        lines += ["you may", *possible]
+    print("\n".join(lines), file=sys.stderr)
+
+
+def prepare() -> None:
+    """Make the two streams take every text: a letter that the locale does not have is spelled in ASCII."""
+    for name in ("stdout", "stderr"):
+        stream: TextIO | None = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it is open as long as we live
+        elif (change := getattr(stream, "reconfigure", None)) is not None:
+            change(errors="backslashreplace")

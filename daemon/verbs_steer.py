@@ -7,6 +7,7 @@ from resumed.schemas import control
 
 from . import render
 from .client import Client
+from .letters import clean
 from .screen import Screen
 
 
@@ -26,4 +27,4 @@ def show_told(screen: Screen, answer: dict[str, Any]) -> None:
     """What a request did."""
     told = answer["told"]
     glyph = render.glyph_of(told["row"])
-    screen.show(answer, [render.paint(f"{glyph} {render.clean(told['said'], 500)}", glyph, screen.colour)])
+    screen.show(answer, [render.paint(f"{glyph} {clean(told['said'], 500)}", glyph, screen.colour)])

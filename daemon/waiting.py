@@ -9,6 +9,7 @@ from resumed.schemas import control
 
 from . import render, render_jobs
 from .client import Client, UnreachableError
+from .letters import clean
 from .screen import Screen
 
 FINAL_EXITS = {
@@ -43,7 +44,7 @@ def follow(screen: Screen, client: Client, job: str) -> int:
                 break
     except KeyboardInterrupt:
         end_of_line = "\n" if screen.live and not screen.as_json else ""
-        print(f"{end_of_line}interrupted: the job {render.clean(job)} goes on", file=sys.stderr)
+        print(f"{end_of_line}interrupted: the job {clean(job)} goes on", file=sys.stderr)
         return control.EXIT_INTERRUPTED
     if not screen.as_json:
         _last_words(screen, row, already=shown is row)
@@ -52,9 +53,7 @@ def follow(screen: Screen, client: Client, job: str) -> int:
 
 def _plain_line(row: dict[str, Any]) -> None:
     clock = time.strftime("%T")
-    line = (
-        f"{clock} {render.glyph_of(row)} {render.clean(row['id'])} {row['status']}: {render_jobs.counts(row)}"
-    )
+    line = f"{clock} {render.glyph_of(row)} {clean(row['id'])} {row['status']}: {render_jobs.counts(row)}"
     print(line, flush=True)
 
 
@@ -65,7 +64,7 @@ def _last_words(screen: Screen, row: dict[str, Any], *, already: bool) -> None:
         _plain_line(row)
     if row["needs_person"]:
         print(f"it needs a person: {render_jobs.needs(row, screen.now, 200)}")
-        print(f"you may\n  resumectl show {render.clean(row['id'])}")
+        print(f"you may\n  resumectl show {clean(row['id'])}")
 
 
 def exit_of(row: dict[str, Any]) -> int:

@@ -6,6 +6,8 @@ import shlex
 import pytest
 
 from resumed.daemon import grammar
+from resumed.daemon.screen import UsageError
+from resumed.schemas.release import VERSION
 
 
 @pytest.mark.parametrize("verb", grammar.VERBS, ids=lambda verb: verb.name)
@@ -21,7 +23,63 @@ def test_verb_is_whole(verb: grammar.Verb) -> None:
 
 
 def test_whole_grammar_is_built_when_no_verb_is_named() -> None:
-    """`--help` names every verb."""
-    said = grammar.parser(["--help"]).format_help()
+    """Without words every verb is there, for whoever wants to read the whole grammar."""
+    assert f"{{{','.join(grammar.NAMES)}}}" not in grammar.parser([]).format_usage()
+    assert all(
+        grammar.parser().parse_args(shlex.split(v.example.partition(" > ")[0])[1:]) for v in grammar.VERBS
+    )
 
-    assert [] == [name for name in grammar.NAMES if f"\n    {name} " not in said]
+
+WRONG = {
+    "no verb": ([], "no verb was given", ["resumectl list", "resumectl --help"]),
+    "a slip": (["lst"], "there is no verb 'lst': did you mean list?", ["resumectl list -a"]),
+    "two near": (["--socket", "show", "resme"], "did you mean resume?", ["resumectl resume attic"]),
+    "nothing near": (["frobnicate"], "there is no verb 'frobnicate'", ["resumectl --help"]),
+    "a word too few": (["show"], "required: JOB", ["resumectl show attic", "resumectl show --help"]),
+    "an unknown option": (["list", "--frob"], "unrecognized arguments: --frob", ["resumectl --help"]),
+    "an option cut short": (["list", "--al"], "unrecognized arguments: --al", ["resumectl --help"]),
+    "no path": (["list", "--socket"], "expected one argument", ["resumectl list --help"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_words_are_answered_with_what_may_be_typed(case: str) -> None:
+    """A command line that cannot be read says why, and ends with commands that can."""
+    words, said, commands = WRONG[case]
+    with pytest.raises(UsageError) as caught:
+        grammar.read(words)
+
+    assert said in str(caught.value)
+    assert set(commands) <= set(caught.value.commands)
+    for command in caught.value.commands:
+        grammar.read(shlex.split(command)[1:])
+
+
+def test_help_has_an_example_of_every_verb() -> None:
+    """`VERB --help`, `help VERB` and `-h` say the same, and end with an example."""
+    for verb in grammar.VERBS:
+        said = grammar.read([verb.name, "--help"])
+
+        assert isinstance(said, str)
+        assert f"example: {verb.example}" in " ".join(said.split())
+        assert said == grammar.read(["help", verb.name]) == grammar.read([verb.name, "-h"])
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_overview_names_every_verb_by_what_it_is_for(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first help shows all verbs in their groups, within the terminal."""
+    monkeypatch.setenv("COLUMNS", "60")
+    said = grammar.read(words)
+
+    assert isinstance(said, str)
+    assert [] == [name for name in grammar.NAMES if f"\n  {name} " not in said]
+    assert [] == [group for group in grammar.GROUPS if f"\n{group}: " not in said]
+    assert {verb.group for verb in grammar.VERBS} == set(grammar.GROUPS)
+    assert all(len(line) < 60 for line in said.splitlines())
+
+
+def test_version_is_the_release() -> None:
+    """`--version` names the release."""
+    assert f"resumectl {VERSION}\n" == grammar.read(["--version"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resumed.daemon import render, render_house, render_jobs, screen, waiting
+from resumed.daemon import letters, render_house, render_jobs, screen, waiting
 
 NOW = 1_796_040_000.0  # 2026-11-30, a Monday, noon UTC
 HOUR = 3600
@@ -15,8 +15,10 @@ MICRO = 1_000_000
 
 @pytest.fixture(autouse=True)
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Screens show local time; here that is UTC."""
+    """Screens show local time, here UTC, and the locale's letters, here all of them."""
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    letters.only_ascii.cache_clear()
     time.tzset()
     yield
     monkeypatch.undo()
@@ -72,7 +74,15 @@ def test_list_screen() -> None:
 
 @pytest.mark.parametrize(
     ("width", "last"),
-    [(100, "OWNER"), (75, "SINCE"), (65, "NEEDS / NEXT"), (40, "FAIL"), (20, "STATUS"), (3, "")],
+    [
+        (100, "OWNER"),
+        (71, "OWNER"),
+        (70, "SINCE"),
+        (59, "NEEDS / NEXT"),
+        (40, "FAIL"),
+        (20, "STATUS"),
+        (3, ""),
+    ],
 )
 def test_columns_give_way_from_the_right(width: int, last: str) -> None:
     """In a narrow terminal whole columns go, the last one first; what is left fits."""
@@ -212,9 +222,9 @@ def test_hostile_text_reaches_no_terminal(case: str) -> None:
 
 def test_escaped_text_still_says_what_it_was() -> None:
     """An escape is spelled, not dropped, and a cut is shown."""
-    assert "\\x1b[2J" == render.clean("\x1b[2J")
-    assert "\\u202ex" == render.clean("\u202ex")
-    assert "x" * 9 + "…" == render.clean("x" * 11, 10)
+    assert "\\x1b[2J" == letters.clean("\x1b[2J")
+    assert "\\u202ex" == letters.clean("\u202ex")
+    assert "x" * 9 + "…" == letters.clean("x" * 11, 10)
 
 
 ENDS = {
@@ -238,12 +248,17 @@ def test_waiting_form_ends_with_its_code(case: str) -> None:
 def test_colour_is_only_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe and NO_COLOR get none; the sign and the word are always there."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     wanted = screen.Screen(as_json=False).colour
     monkeypatch.setenv("NO_COLOR", "1")
     unwanted = screen.Screen(as_json=False).colour
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    dumb = screen.Screen(as_json=False)
     lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, 80, True, False)
 
     assert (True, False) == (wanted, unwanted)
+    assert (False, False, True) == (dumb.colour, dumb.live, dumb.terminal)
     assert lines[1].startswith("\x1b[31m! pay-nov")
     assert "held" in lines[1]
