@@ -76,6 +76,10 @@ class Changes:
     expiry: Mark | None = None
     hold: Hold | None = None
     outcome: Outcome | None = None
+    budget: Budget | None = None
+    used: Budget | None = None
+    waits: tuple[Wait, ...] | None = None
+    """All open waits, when any of them changed."""
     cleared: tuple[str, ...] = ()
 
 

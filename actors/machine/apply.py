@@ -9,7 +9,10 @@ from attrs import evolve
 
 from resumed.schemas.snapshot import Changes, Line, Snapshot
 
-SCALARS = ("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome")
+SCALARS = (
+    *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
+    *("budget", "used", "waits"),
+)
 CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold"})
 
 

@@ -9,6 +9,7 @@ from resumed.schemas.durations import MOST
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import (
     Attempt,
+    Budget,
     Each,
     Hold,
     Item,
@@ -18,6 +19,7 @@ from resumed.schemas.job import (
     StopReason,
     Try,
 )
+from resumed.schemas.ledger import Wait
 from resumed.schemas.snapshot import Changes, Snapshot
 from resumed.schemas.table import ItemTable
 from resumed.schemas.workflow import StepContract
@@ -44,6 +46,9 @@ class Draft:
         self.expiry: Mark | None = snapshot.expiry
         self.hold: Hold | None = snapshot.hold
         self.outcome: Outcome | None = snapshot.outcome
+        self.budget: Budget = snapshot.budget
+        self.used: Budget = snapshot.used
+        self.waits: tuple[Wait, ...] = snapshot.waits
         self.tries: dict[str, Try] = dict(snapshot.tries)
         self.state: dict[str, str] = {}
         self._before = snapshot
@@ -170,5 +175,8 @@ class Draft:
             expiry=self.expiry if new("expiry") else None,
             hold=self.hold if new("hold") else None,
             outcome=self.outcome if new("outcome") else None,
+            budget=self.budget if new("budget") else None,
+            used=self.used if new("used") else None,
+            waits=self.waits if new("waits") else None,
             cleared=cleared,
         )
