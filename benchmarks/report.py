@@ -5,11 +5,31 @@ import os
 import sys
 from statistics import median
 
+from attrs import frozen
 
-def figure(measure: str, value: float, unit: str, **more: int) -> None:
-    """Print one measured value; `more` names what varies, such as `jobs`."""
+Key = float | str
+
+
+@frozen
+class Figure:
+    """One measured value; `keys` name what varies, such as `jobs`. `beside` is F measured beside it, or 0."""
+
+    measure: str
+    value: float
+    unit: str
+    keys: dict[str, Key]
+    beside: float
+
+
+SAID: list[Figure] = []
+"""Every figure of this run, in order."""
+
+
+def figure(measure: str, value: float, unit: str, *, beside: float = 0.0, **keys: Key) -> None:
+    """Print one measured value and keep it for the table; `beside` is the F that was measured beside it."""
+    SAID.append(Figure(measure, value, unit, keys, beside))
     spelled = round(value, 4) if value < 10 else round(value, 1)
-    print(json.dumps({"measure": measure, "value": spelled, "unit": unit, **more}), flush=True)
+    print(json.dumps({"measure": measure, "value": spelled, "unit": unit, **keys}), flush=True)
 
 
 def say(text: str) -> None:
@@ -37,9 +57,9 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def against(what: str, value: float, flushes: float, must: float, *, quiet: bool) -> None:
-    """Say a rate as a multiple of F, the flushes a second of one caller, beside what it must reach."""
-    verdict = "holds" if value >= must * flushes else "MISSED"
-    if not quiet:
-        verdict = "not judged, since others are at work here"
-    say(f"  {what}: {value / flushes:.2f} F, must {must:.2f} F: {verdict}")
+def quantiles(measure: str, values: list[float], unit: str, what: str, **keys: Key) -> None:
+    """Print the middle and the 99th of a hundred of one measurement's values."""
+    for share in (0.5, 0.99):
+        found = percentile(values, share)
+        say(f"  {what}, {share:.0%} within: {found:,.4g} {unit} ({len(values)} taken)")
+        figure(measure, found, unit, quantile=share, **keys)

@@ -1,12 +1,14 @@
-"""Counting syncs at the one door to the disk; what is counted is what the store asks of the kernel."""
+"""Syncs at the one door to the disk, counted or made slower: what is counted is what the store asks for."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
+from time import sleep
 from typing import Any
 
 from resumed.store import durable
 
+Sync = Callable[[Any], None]
 SYNCS = ("sync_data", "sync_file", "sync_folder")
 
 
@@ -29,17 +31,45 @@ class Counter:
 def counted() -> Iterator[Counter]:
     """Count every sync of the store inside the block."""
     counter = Counter()
+    with _each(lambda primitive: _counting(primitive, counter)):
+        yield counter
+
+
+@contextmanager
+def slowed(seconds: float) -> Iterator[None]:
+    """Each sync of the store takes `seconds` longer inside the block, as on a slower disk."""
+
+    def slower(primitive: Sync) -> Sync:
+        def slow(target: Any) -> None:
+            primitive(target)
+            sleep(seconds)
+
+        return slow
+
+    with _each(slower) if seconds else nullcontext():
+        yield
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """No sync of the store reaches the kernel inside the block."""
+    with _each(lambda _: lambda target: None):
+        yield
+
+
+@contextmanager
+def _each(change: Callable[[Sync], Sync]) -> Iterator[None]:
     before = {name: getattr(durable, name) for name in SYNCS}
     for name, primitive in before.items():
-        setattr(durable, name, _counting(primitive, counter))
+        setattr(durable, name, change(primitive))
     try:
-        yield counter
+        yield
     finally:
         for name, primitive in before.items():
             setattr(durable, name, primitive)
 
 
-def _counting(primitive: Callable[[Any], None], counter: Counter) -> Callable[[Any], None]:
+def _counting(primitive: Sync, counter: Counter) -> Sync:
     tick = counter.tick
 
     def counting(target: Any) -> None:

@@ -11,7 +11,7 @@ from time import perf_counter, process_time
 import anyio
 import jobs
 from attrs import frozen
-from syncs import counted
+from syncs import counted, slowed
 
 from resumed.actors.clock import SystemClock
 from resumed.actors.entry import JobEntry
@@ -88,19 +88,30 @@ class NoWorkflows:
         raise NotImplementedError
 
 
-def measure(folder: Path, size: int, seconds: float, backend: str) -> Run:
-    """Run `size` jobs in one worker of as many slots, and measure for `seconds`."""
-    pinned = jobs.contract(slots=size)
+def measure(
+    folder: Path, size: int, seconds: float, backend: str, *, workers: int = 1, delay: float = 0.0
+) -> Run:
+    """Run `size` jobs in `workers` workers that hold them all, and measure for `seconds`.
+
+    Each sync takes `delay` seconds longer than it does.
+    """
+    pinned = jobs.contract(slots=size // workers)
     store = layout.create(folder / "state", "bench", SystemClock().now())
     for number in range(size):
         record, line = jobs.admitted(f"job-{number}", pinned, ENDLESS)
         admission.admit(store, record, line)
-    return anyio.run(partial(_drive, store, size, seconds, backend), backend=backend)
+    with slowed(delay):
+        return anyio.run(partial(_drive, store, size, seconds, backend, workers), backend=backend)
 
 
-async def _drive(store: layout.Layout, size: int, seconds: float, backend: str) -> Run:
+async def _drive(store: layout.Layout, size: int, seconds: float, backend: str, workers: int) -> Run:
     house = House(
-        store, NoWorkflows(), clock=SystemClock(), backend=backend, most_workers=1, shelf=lambda: ((), ())
+        store,
+        NoWorkflows(),
+        clock=SystemClock(),
+        backend=backend,
+        most_workers=workers,
+        shelf=lambda: ((), ()),
     )
     watch = Watch(size)
     watch.over(house.supervisor)
