@@ -1,6 +1,6 @@
 """Stores full of parked jobs: made by the store's own admission, journal and checkpoint code, and by the law.
 
-holds about 1 KiB of state, and was parked as the daemon does it: a checkpoint and an empty log behind it.
+A third of the jobs is paused, a third held, a third waits for an instant an hour away; each has made a step,
 holds about 1 KiB of state, and was parked as the daemon parks it: a checkpoint, an empty log behind it.
 Syncs are left out while a store is made (one `sync` at the end stands for them): only the daemon is measured.
 """
