@@ -9,14 +9,19 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
 import anyio.abc
 
-from resumed.schemas.errors import GoneError
+from resumed.schemas.errors import CommitError, GoneError
+from resumed.store import durable
+from resumed.store.grouped import MOST_PARTS, Part
+from resumed.store.journal import Journal
 
 from . import readable
+from .bell import Bell
 
 T = TypeVar("T")
 
@@ -28,6 +33,10 @@ class Disk(Protocol):
         """The function's result (or its error); shielded from cancellation."""
         ...
 
+    async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
+        """`journal.append`, side by side with other jobs' commits; shielded from cancellation."""
+        ...
+
 
 class InlineDisk:
     """Runs each call at once in the loop: for tests in virtual time, and for work that must not overlap."""
@@ -36,6 +45,10 @@ class InlineDisk:
         """The function's result."""
         return function(*args)
 
+    async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
+        """The line is durable, or CommitError."""
+        journal.append(raw, sequence, digest)
+
 
 class _Call:
     __slots__ = ("args", "done", "error", "function", "result")
@@ -43,9 +56,18 @@ class _Call:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.function = function
         self.args = args
-        self.done = anyio.Event()
+        self.done = Bell()
         self.result: Any = None
         self.error: BaseException | None = None
+
+
+class _Commit:
+    __slots__ = ("done", "error", "part")
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.done = Bell()
+        self.error: OSError | None = None
 
 
 class ThreadDisk:
@@ -53,9 +75,10 @@ class ThreadDisk:
 
     def __init__(self, threads: int = 4) -> None:
         self._calls: deque[_Call | None] = deque()
+        self._commits: deque[_Commit] = deque()
         self._sleepers: deque[None] = deque()
         self._tokens: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._finished: deque[_Call] = deque()
+        self._finished: deque[_Call | _Commit] = deque()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._threads = [
             threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
@@ -68,30 +91,47 @@ class ThreadDisk:
             thread.start()
 
     def _work(self) -> None:
-        while (call := self._next()) is not None:
-            try:
-                call.result = call.function(*call.args)
-            except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
-                call.error = error
-            # The order that must hold: the call is there, then the mark is looked at.
-            # One ring serves all calls that end before it is heard.
-            self._finished.append(call)
+        while (work := self._next()) is not None:
+            if isinstance(work, list):
+                self._commit(work)
+                self._finished.extend(work)
+            else:
+                try:
+                    work.result = work.function(*work.args)
+                except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
+                    work.error = error
+                self._finished.append(work)
+            # The order that must hold: the work is there, then the mark is looked at.
+            # One ring serves all that ends before it is heard.
             if not self._rung:
                 self._rung = True
                 os.eventfd_write(self._bell, 1)
 
-    def _next(self) -> _Call | None:
-        """The next call; sleeps while there is none. A thread that is at work is not woken for the next one.
+    @staticmethod
+    def _commit(commits: list[_Commit]) -> None:
+        found: list[OSError | None]
+        try:
+            found = durable.write_and_sync_each([each.part for each in commits])
+        except OSError as error:
+            found = [error] * len(commits)
+        for each, failed in zip(commits, found, strict=True):
+            each.error = failed
+
+    def _next(self) -> _Call | list[_Commit] | None:
+        """All commits that wait, as far as a group holds them, else the next call; sleeps while there is
+        none. A thread that is at work is not woken for the next one.
 
         The order that must hold: on the list of sleepers, then one more look. Entries and tokens together
         are as many as the threads on their way to sleep, so whoever finds no entry to take back has a token.
         """
         while True:
+            if commits := self._waiting_commits():
+                return commits
             try:
                 return self._calls.popleft()
             except IndexError:
                 self._sleepers.append(None)
-            if self._calls:
+            if self._calls or self._commits:
                 try:
                     self._sleepers.pop()
                     continue
@@ -99,8 +139,20 @@ class ThreadDisk:
                     pass
             self._tokens.get()
 
+    def _waiting_commits(self) -> list[_Commit]:
+        found: list[_Commit] = []
+        try:
+            while len(found) < MOST_PARTS:
+                found.append(self._commits.popleft())
+        except IndexError:
+            pass
+        return found
+
     def _hand_over(self, call: _Call | None) -> None:
         self._calls.append(call)
+        self._wake_one()
+
+    def _wake_one(self) -> None:
         try:
             self._sleepers.pop()
         except IndexError:
@@ -124,6 +176,23 @@ class ThreadDisk:
             raise call.error
         result: T = call.result
         return result
+
+    async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
+        """The line is durable, or CommitError, once a thread has seen to it."""
+        if not self._open:
+            raise GoneError("cannot reach the disk: its threads have ended")
+        commit = _Commit(journal.begin_append(raw, sequence))
+        self._commits.append(commit)
+        self._wake_one()
+        try:
+            await commit.done.wait()
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await commit.done.wait()
+            with suppress(CommitError):
+                journal.end_append(raw, digest, commit.error)
+            raise
+        journal.end_append(raw, digest, commit.error)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Answer finished calls until `close`, then end the threads; shielded, since others wait for it."""
@@ -158,4 +227,4 @@ class ThreadDisk:
             pass
         self._rung = False
         while self._finished:
-            self._finished.popleft().done.set()
+            self._finished.popleft().done.ring()

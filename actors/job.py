@@ -174,7 +174,8 @@ class JobActor:
                 step = Line(sequence=sequence, epoch=0, previous="", at=now, entries=(verdict,))
                 tentative = apply(tentative, step)
 
-        limit = due.next_due(tentative, now)
+        # What `due` named when this snapshot was adopted: while that has not come, nothing has lapsed.
+        limit = self.entry.next_due
         if limit is not None and reached(limit, now):
             take(transition(tentative, events.Tick(), now))
         for message in messages:
@@ -225,7 +226,7 @@ class JobActor:
             await self._too_large(messages, error)
             return False
         try:
-            await self.house.disk.call(self.journal.append, raw, line.sequence, digest)
+            await self.house.disk.append(self.journal, raw, line.sequence, digest)
         except CommitError as error:
             logger.warning("a commit of %s failed and its outcome is unknown: %s", self.entry.id, error)
             self.entry.box.again(error)

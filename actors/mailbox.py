@@ -14,6 +14,7 @@ from resumed.schemas.errors import ResumedError
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
 
+from .bell import Bell
 from .machine.verdict import Unchanged
 
 
@@ -67,7 +68,7 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._box: deque[Message] = deque()
-        self._ring: anyio.Event | None = None
+        self._bell: Bell | None = None
         self._rung = False
         self.in_hand: list[Message] = []
 
@@ -93,15 +94,15 @@ class Mailbox:
         self._wake_reader()
 
     def _wake_reader(self) -> None:
-        if self._ring is not None:
-            self._ring.set()
-            self._ring = None
+        if self._bell is not None:
+            self._bell.ring()
+            self._bell = None
 
     async def wait(self) -> None:
         """Return when there may be something to do."""
         if not (self._box or self._rung):
-            self._ring = anyio.Event()
-            await self._ring.wait()
+            self._bell = Bell()
+            await self._bell.wait()
         self._rung = False
 
     def take(self, most: int = 64) -> list[Message]:

@@ -19,7 +19,7 @@ def make(folder: Path) -> None:
         raise CommitError(why, path=str(folder), errno=error.errno or 0) from error
 
 
-def remove(*folders: Path) -> None:
+def remove(*folders: str | Path) -> None:
     """Remove folders and all in them, where they are; what cannot be removed is left to the next start."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)

@@ -210,8 +210,7 @@ class Workshop:
 
     def _scratch(self, entry: JobEntry, row: Try) -> str:
         # Texts, not paths: this is made for every try.
-        name = codec.digest(f"{entry.id}\n{row.item}\n{row.epoch}\n{row.number}".encode())[:20]
-        return f"{self.scratch}/{row.worker}/{name}"
+        return f"{self.scratch}/{row.worker}/{_place_name(entry.id, row.item)}-{row.epoch}-{row.number}"
 
     def _frame(self, entry: JobEntry, snapshot: Snapshot, row: Try, folder: str) -> frames.Run:
         job = snapshot.job
@@ -279,7 +278,7 @@ class Workshop:
             self._left.append(folder)
         if made or len(self._left) >= SWEPT:
             left, self._left = self._left, []
-            self.desk.start_soon(self._clean, *map(Path, left))
+            self.desk.start_soon(self._clean, *left)
 
     def abandon(self, entry: JobEntry) -> None:
         """The job is out of our hands: its slots go back, and what still runs of it is told to end."""
@@ -295,7 +294,7 @@ class Workshop:
         if self.slots.holds(worker, key):
             self.slots.kill(worker)
 
-    async def _clean(self, *folders: Path) -> None:
+    async def _clean(self, *folders: str | Path) -> None:
         await self.desk.disk.call(scratch.remove, *folders)
 
     # ---- from the workers -----------------------------------------------------------------------------
@@ -389,6 +388,11 @@ class Workshop:
 def log_file(folder: Path, unit: str) -> Path:
     """Where a unit's programs' output is appended; named by a digest, since item names may be anything."""
     return folder / _log_name(unit)
+
+
+@lru_cache(maxsize=4096)
+def _place_name(job: str, unit: str) -> str:
+    return codec.digest(f"{job}\n{unit}".encode())[:20]
 
 
 @lru_cache(maxsize=4096)

@@ -47,7 +47,7 @@ async def _drive(opened: list[Journal], commits: int) -> tuple[float, float]:
         await begin.wait()
         for number in range(commits):
             raw, digest = line_io.spell_line(_next(line, one, number))
-            await disk.call(one.append, raw, one.sequence + 1, digest)
+            await disk.append(one, raw, one.sequence + 1, digest)
 
     async with anyio.create_task_group() as base:
         await base.start(disk.run)

@@ -8,7 +8,7 @@ from typing import Any
 
 from resumed.store import durable
 
-Sync = Callable[[Any], None]
+Sync = Callable[[Any], Any]
 SYNCS = ("sync_data", "sync_file", "sync_folder")
 
 
@@ -29,51 +29,71 @@ class Counter:
 
 @contextmanager
 def counted() -> Iterator[Counter]:
-    """Count every sync of the store inside the block."""
+    """Count every sync of the store inside the block, those of a group each for itself."""
     counter = Counter()
-    with _each(lambda primitive: _counting(primitive, counter)):
+    tick = counter.tick
+
+    def counting(primitive: Sync) -> Sync:
+        def count_one(target: Any) -> Any:
+            tick()
+            return primitive(target)
+
+        return count_one
+
+    def counting_each(primitive: Sync) -> Sync:
+        def count_each(parts: Any) -> Any:
+            if len(parts) > 1:  # one alone comes to `sync_data`
+                for _ in parts:
+                    tick()
+            return primitive(parts)
+
+        return count_each
+
+    with _changed(counting, counting_each):
         yield counter
 
 
 @contextmanager
 def slowed(seconds: float) -> Iterator[None]:
-    """Each sync of the store takes `seconds` longer inside the block, as on a slower disk."""
+    """Each sync of the store takes `seconds` longer inside the block, as on a slower disk; those of a group
+    take it side by side."""
 
     def slower(primitive: Sync) -> Sync:
-        def slow(target: Any) -> None:
-            primitive(target)
+        def slow(target: Any) -> Any:
+            found = primitive(target)
             sleep(seconds)
+            return found
 
         return slow
 
-    with _each(slower) if seconds else nullcontext():
+    def slower_each(primitive: Sync) -> Sync:
+        slow = slower(primitive)
+        return lambda parts: slow(parts) if len(parts) > 1 else primitive(parts)
+
+    with _changed(slower, slower_each) if seconds else nullcontext():
         yield
 
 
 @contextmanager
 def left_out() -> Iterator[None]:
     """No sync of the store reaches the kernel inside the block."""
-    with _each(lambda _: lambda target: None):
+
+    def written_only(parts: Any) -> list[None]:
+        for fd, raw, offset in parts:
+            durable.write_at(fd, raw, offset)
+        return [None] * len(parts)
+
+    with _changed(lambda _: lambda target: None, lambda _: written_only):
         yield
 
 
 @contextmanager
-def _each(change: Callable[[Sync], Sync]) -> Iterator[None]:
-    before = {name: getattr(durable, name) for name in SYNCS}
+def _changed(one: Callable[[Sync], Sync], group: Callable[[Sync], Sync]) -> Iterator[None]:
+    before = {name: getattr(durable, name) for name in (*SYNCS, *durable.GROUPED)}
     for name, primitive in before.items():
-        setattr(durable, name, change(primitive))
+        setattr(durable, name, (group if name in durable.GROUPED else one)(primitive))
     try:
         yield
     finally:
         for name, primitive in before.items():
             setattr(durable, name, primitive)
-
-
-def _counting(primitive: Sync, counter: Counter) -> Sync:
-    tick = counter.tick
-
-    def counting(target: Any) -> None:
-        tick()
-        primitive(target)
-
-    return counting

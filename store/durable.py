@@ -10,12 +10,15 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from resumed.schemas.errors import CommitError, UnreadableError
+
+from .grouped import MOST_BYTES, MOST_PARTS, Group, Part
 
 MUTATING = (
     "create",
@@ -33,6 +36,8 @@ MUTATING = (
 """The primitives that change the disk or make a change durable."""
 READING = ("names", "open_read", "read_at", "status", "status_of", "space", "lock", "close")
 """The primitives that only look, and those about descriptors."""
+GROUPED = ("write_and_sync_each",)
+"""`pwrite` and `sync_data` on many files in one call: the same to each file, at once."""
 
 TEMP_SUFFIX = ".tmp"
 _CHUNK = 1024 * 1024
@@ -75,6 +80,64 @@ def truncate(fd: int, size: int) -> None:
 def sync_data(fd: int) -> None:
     """Make an open file's bytes and its length durable."""
     os.fdatasync(fd)
+
+
+def write_and_sync_each(parts: Sequence[Part]) -> list[OSError | None]:
+    """Write each part's bytes to its file and make them durable; an error for each part that failed.
+
+    As `write_at` and `sync_data` on one file after the other, but side by side where the kernel can.
+    """
+    group = _own_group() if len(parts) > 1 else None
+    found: list[OSError | None] = []
+    for some in _groups(parts):
+        if group is None or len(some) == 1:
+            found += [_write_and_sync(part) for part in some]
+            continue
+        for part, why in zip(some, group.run(some), strict=True):
+            if why == -1:
+                found.append(_write_and_sync(part))
+            else:
+                found.append(None if why is None else OSError(why, os.strerror(why)))
+    return found
+
+
+def _write_and_sync(part: Part) -> OSError | None:
+    fd, raw, offset = part
+    try:
+        write_at(fd, raw, offset)
+        sync_data(fd)
+    except OSError as error:
+        return error
+    return None
+
+
+def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """The parts in order, as many at a time as one group holds; one that is too large stands alone."""
+    some: list[Part] = []
+    size = 0
+    for part in parts:
+        if some and (len(some) == MOST_PARTS or size + len(part[1]) > MOST_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(part)
+        size += len(part[1])
+    yield some
+
+
+_threads = threading.local()
+
+
+def _own_group() -> Group | None:
+    """This thread's means for groups; None where the kernel has none."""
+    try:
+        return _threads.group  # type: ignore[no-any-return]  # a thread's own name has no type
+    except AttributeError:
+        pass
+    try:
+        _threads.group = Group()
+    except OSError:
+        _threads.group = None
+    return _own_group()
 
 
 def sync_file(fd: int) -> None:

@@ -15,6 +15,7 @@ from resumed.schemas.errors import CommitError
 from resumed.schemas.snapshot import Seal, Torn
 
 from . import durable, files
+from .grouped import Part
 from .recovery import Recovered
 
 FILL = 16 * 1024
@@ -97,24 +98,40 @@ class Journal:
 
     def append(self, raw: bytes, sequence: int, digest: str) -> None:
         """Make exactly one line durable; CommitError when its outcome is unknown, and then no further one."""
+        part = self.begin_append(raw, sequence)
+        try:
+            durable.write_at(part[0], part[1], part[2])
+            durable.sync_data(part[0])
+        except OSError as error:
+            self.end_append(raw, digest, error)
+        else:
+            self.end_append(raw, digest, None)
+
+    def begin_append(self, raw: bytes, sequence: int) -> Part:
+        """What must be written, where, and then synced, so that the line is durable; `end_append` follows.
+
+        CommitError when this journal takes no line.
+        """
         log = self._usable()
         if sequence != self.sequence + 1:
             raise ValueError(f"cannot append line {sequence} after line {self.sequence}")
         end = self._end + len(raw)
+        if end <= log.allocated:
+            return log.fd, raw, self._end
+        # One write and one sync for the line and the free space behind it: whatever a crash leaves of
+        # them is a whole line, a torn one, or none, followed by zeros.
         allocated = _allocate(log.allocated, end)
-        try:
-            # One write and one sync for the line and the free space behind it: whatever a crash leaves of
-            # them is a whole line, a torn one, or none, followed by zeros.
-            free = allocated - end if allocated > log.allocated else 0
-            durable.write_at(log.fd, raw + bytes(free), self._end)
-            durable.sync_data(log.fd)
-        except OSError as error:
+        self._log = _Open(log.name, log.fd, allocated)
+        return log.fd, raw + bytes(allocated - end), self._end
+
+    def end_append(self, raw: bytes, digest: str, error: OSError | None) -> None:
+        """The line is durable, or nobody knows: CommitError then, and no further one is taken."""
+        if error is not None:
             # Never tried again on this file: the kernel may have dropped the pages and would say OK.
             self.failed = True
             raise self._refused("commit", error) from error
-        self._log = _Open(log.name, log.fd, allocated)
-        self._end = end
-        self.sequence, self.digest = sequence, digest
+        self._end += len(raw)
+        self.sequence, self.digest = self.sequence + 1, digest
         self._written += len(raw)
 
     def reopen_after_failure(self) -> None:

@@ -5,8 +5,7 @@ Never decides anything: a newer release must read old lines as they were meant w
 
 from typing import Any
 
-from attrs import evolve
-
+from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Changes, Line, Snapshot
 
 SCALARS = (
@@ -41,9 +40,9 @@ def apply(snapshot: Snapshot, line: Line) -> Snapshot:
     for entry in line.entries:
         fields = apply_changes(snapshot, entry.changes)
         if len(line.entries) > 1:
-            snapshot = evolve(snapshot, **fields)
+            snapshot = replaced(snapshot, **fields)
             fields = {}
     newest = line.at if line.at.wall >= snapshot.newest.wall else snapshot.newest
     if line.entries:
         fields["last_transition"] = line.entries[-1].transition
-    return evolve(snapshot, sequence=line.sequence, newest=newest, **fields)
+    return replaced(snapshot, sequence=line.sequence, newest=newest, **fields)

@@ -20,6 +20,7 @@ from resumed.schemas.job import (
     Try,
 )
 from resumed.schemas.ledger import Wait
+from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Changes, Snapshot
 from resumed.schemas.table import ItemTable
 from resumed.schemas.workflow import StepContract
@@ -27,6 +28,11 @@ from resumed.schemas.workflow import StepContract
 NOT_GONE = "not_gone"
 """The hold of a job whose last trees are not proven dead: it hides no other, and nothing starts or ends by
 itself under it, however the job was told to end (DESIGN.md, I6)."""
+
+
+CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold")
+SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "waits")
+"""What a change gives a whole new value, or empties."""
 
 
 class Draft:
@@ -92,7 +98,7 @@ class Draft:
             self.attempt = Attempt(epoch=self.epoch, opened=self.now)
         number = unit.tries + 1
         self.put(
-            evolve(
+            replaced(
                 unit,
                 state=ItemState.IN_PROGRESS,
                 tries=number,
@@ -147,36 +153,19 @@ class Draft:
         before = self._before
         ended = tuple(unit for unit in before.tries if unit not in self.tries)
         opened = tuple(row for unit, row in self.tries.items() if before.tries.get(unit) is not row)
-        cleared = tuple(
-            name
-            for name in ("each", "attempt", "pause", "cancel", "expiry", "hold")
-            if getattr(self, name) is None and getattr(before, name) is not None
-        )
-
         # The position permits its own step next; in a fan-out, the step that items enter by.
         step = self.position.at if self.each is None else self.each.start
-        following = before.next if before.next.step == step else evolve(before.next, step=step)
-
-        def new(name: str) -> bool:
-            return getattr(self, name) is not getattr(before, name)
-
+        new = {name: after for name in SCALARS if (after := getattr(self, name)) is not getattr(before, name)}
+        cleared = tuple(name for name, after in new.items() if after is None and name in CLEARABLE)
+        if before.next.step != step:
+            new["next"] = evolve(before.next, step=step)
+        if self.epoch != before.epoch:
+            new["epoch"] = self.epoch
         return Changes(
             items=tuple(self._touched.values()),
             tries=opened,
             ended=ended,
-            position=self.position if new("position") else None,
-            next=following if following is not before.next else None,
-            each=self.each if new("each") else None,
             state=self.state,
-            epoch=self.epoch if self.epoch != before.epoch else None,
-            attempt=self.attempt if new("attempt") else None,
-            pause=self.pause if new("pause") else None,
-            cancel=self.cancel if new("cancel") else None,
-            expiry=self.expiry if new("expiry") else None,
-            hold=self.hold if new("hold") else None,
-            outcome=self.outcome if new("outcome") else None,
-            budget=self.budget if new("budget") else None,
-            used=self.used if new("used") else None,
-            waits=self.waits if new("waits") else None,
             cleared=cleared,
+            **new,
         )

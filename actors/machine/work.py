@@ -19,6 +19,7 @@ from resumed.schemas.job import (
     StopReason,
     Try,
 )
+from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
@@ -57,7 +58,7 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     assert unit is not None
     worker = row.worker
     del draft.tries[unit.id]
-    unit = evolve(unit, crashes=0, ended=draft.now)
+    unit = replaced(unit, crashes=0, ended=draft.now)
     decided = event.answer.decided
     problem = _problem(draft, unit, decided) or _text_problem(unit, event.answer)
     if row.stop is StopReason.SKIP and not isinstance(decided, decisions.Accepted):
@@ -155,7 +156,7 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
 
 def enter(unit: Item, step: str, data: str = "{}") -> Item:
     """The unit at another step: a new occurrence with a fresh set of tries."""
-    return evolve(
+    return replaced(
         unit,
         state=ItemState.PENDING,
         at=step,

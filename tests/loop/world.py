@@ -30,6 +30,7 @@ from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import Told
 from resumed.schemas.workflow import Contract, StepContract, StepKind
 from resumed.store import admission, layout, recovery
+from resumed.store.journal import Journal
 
 from . import clock as clocks
 from .clock import VirtualClock
@@ -249,6 +250,10 @@ class Daemon:
             return found
         finally:
             self.calls -= 1
+
+    async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
+        """A commit is a handed-over call like any other."""
+        await self.call(journal.append, raw, sequence, digest)
 
     async def _pause(self) -> None:
         pace, chance = self.world.pace, self.world.chance
