@@ -12,6 +12,7 @@ import os
 import platform
 import struct
 import sys
+import weakref
 from collections.abc import Sequence
 
 MOST_PARTS = 64
@@ -21,9 +22,9 @@ MOST_BYTES = 1024 * 1024
 Part = tuple[int, bytes, int]
 """A descriptor, the bytes, and the offset they belong at."""
 
-_NUMBERS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
-"""The system calls io_setup, io_submit, io_getevents by machine (the kernel's tables); not all libcs name
-them."""
+_NUMBERS = {"x86_64": (206, 207, 209, 208), "aarch64": (0, 1, 2, 4)}
+"""The system calls io_setup, io_destroy, io_submit, io_getevents by machine (the kernel's tables): no libc
+names them."""
 _PWRITE, _FDSYNC = 1, 3
 _BLOCK = struct.Struct("<QIiHhIQQqQII")
 """`struct iocb` of linux/aio_abi.h on a little-endian machine: data, key, rw_flags, opcode, priority,
@@ -42,12 +43,14 @@ class Group:
         numbers = _NUMBERS.get(platform.machine())
         if numbers is None or sys.byteorder != "little" or not sys.platform.startswith("linux"):
             raise OSError(errno.ENOSYS, "unknown system calls")
-        setup, self._submit_number, self._events_number = numbers
+        setup, destroy, self._submit_number, self._events_number = numbers
         self._call = ctypes.CDLL(None, use_errno=True).syscall
         self._call.restype = ctypes.c_long
         self._context = ctypes.c_ulong(0)
         if self._call(setup, 2 * MOST_PARTS, ctypes.byref(self._context)) != 0:
             raise OSError(ctypes.get_errno(), "io_setup")
+        # The thread's end is the end of its group: the kernel lends only so many of them.
+        weakref.finalize(self, self._call, destroy, self._context)
         self._bytes, self._bytes_at = _area(MOST_BYTES)
         self._blocks, blocks_at = _area(2 * MOST_PARTS * _BLOCK.size)
         self._events, events_at = _area(2 * MOST_PARTS * _EVENT.size)

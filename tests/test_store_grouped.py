@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,3 +172,27 @@ async def test_bell_wakes_its_waiter_whenever_it_rings() -> None:
             late.ring()
 
     assert [True] * 3 == [early.rung, meanwhile.rung, late.rung]
+
+
+def rings() -> int:
+    """How many rings of asynchronous I/O this process holds: the kernel maps each as `/[aio]`."""
+    return Path("/proc/self/maps").read_text("ascii", "replace").count("/[aio]")
+
+
+def test_a_threads_means_end_with_it(by_kernel: bool, opened: list[int]) -> None:
+    """Threads that come and go leave nothing of their groups behind."""
+    if not by_kernel:
+        return
+    before, during = rings(), []
+
+    def work() -> None:
+        durable.write_and_sync_each([(fd, b"x", 0) for fd in opened[:4]])
+        during.append(rings())
+
+    for _ in range(5):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    assert [before + 1] * 5 == during
+    assert before == rings()
