@@ -153,6 +153,8 @@ class Door:
             objective=file.objective or contract.description,
             inputs=inputs,
             items_glob=file.items_glob,
+            items_from=_form(file),
+            items_file=file.items_lines or file.items_jsonl,
             labels=file.labels,
         )
         code = CodeVersion(
@@ -188,6 +190,12 @@ class Door:
             return  # whoever asks again finds it, or the next start
         if there:
             supervisor.take_in(job_id)
+
+
+def _form(file: JobFile) -> str:
+    if file.items is not None:
+        return "job"
+    return "lines" if file.items_lines else "jsonl" if file.items_jsonl else ""
 
 
 def _spelled(raw: bytes) -> dict[str, str]:

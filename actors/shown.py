@@ -1,12 +1,41 @@
-"""Which items a job step is shown in its frame, and how much of their outputs."""
+"""What a worker is shown of a job when it is to run a try: the frame, and how much of which items."""
 
 from attrs import evolve
 
-from resumed.schemas.job import Item
+from resumed.schemas.frames import Run
+from resumed.schemas.job import Item, Try
 from resumed.schemas.snapshot import Snapshot
 
 INLINE_MOST = 4 * 1024 * 1024
 """Bytes of outputs that travel inside one frame; past it each is known by its digest and size only."""
+
+
+def run(snapshot: Snapshot, row: Try, log: str, scratch: str) -> Run:
+    """The frame that starts an open try; `log` and `scratch` are absolute paths."""
+    job = snapshot.job
+    item = snapshot.items[row.item] if row.item else None
+    unit = item if item is not None else snapshot.position
+    return Run(
+        job=job.id,
+        epoch=row.epoch,
+        item=row.item,
+        number=row.number,
+        step=row.step,
+        occurrence=row.occurrence,
+        log=log,
+        scratch=scratch,
+        attempt=row.epoch,
+        interrupted=unit.crashes > 1 or unit.code == "interrupted",
+        inputs=job.inputs,
+        state=snapshot.state,
+        row=item,
+        items=items(snapshot) if item is None else (),
+        items_glob=job.items_glob,
+        items_from=job.items_from,
+        items_file=job.items_file,
+        objective=job.objective,
+        labels=job.labels,
+    )
 
 
 def items(snapshot: Snapshot) -> tuple[Item, ...]:

@@ -202,7 +202,9 @@ class Workshop:
         if made:
             scratch.make(Path(folder))
             scratch.make(log_file(entry.folder, row.item).parent)
-        if not self.slots.send(row.worker, self._frame(entry, snapshot, row, folder)):
+        if not self.slots.send(
+            row.worker, shown.run(snapshot, row, f"{entry.folder}/{_log_name(row.item)}", folder)
+        ):
             return False
         handed = self._handed.setdefault(row.worker, Handed())
         handed.hand((entry.id, row.epoch, row.item, row.number))
@@ -211,30 +213,6 @@ class Workshop:
     def _scratch(self, entry: JobEntry, row: Try) -> str:
         # Texts, not paths: this is made for every try.
         return f"{self.scratch}/{row.worker}/{_place_name(entry.id, row.item)}-{row.epoch}-{row.number}"
-
-    def _frame(self, entry: JobEntry, snapshot: Snapshot, row: Try, folder: str) -> frames.Run:
-        job = snapshot.job
-        item = snapshot.items[row.item] if row.item else None
-        unit = item if item is not None else snapshot.position
-        return frames.Run(
-            job=job.id,
-            epoch=row.epoch,
-            item=row.item,
-            number=row.number,
-            step=row.step,
-            occurrence=row.occurrence,
-            log=f"{entry.folder}/{_log_name(row.item)}",
-            scratch=folder,
-            attempt=row.epoch,
-            interrupted=unit.crashes > 1 or unit.code == "interrupted",
-            inputs=job.inputs,
-            state=snapshot.state,
-            row=item,
-            items=shown.items(snapshot) if item is None else (),
-            items_glob=job.items_glob,
-            objective=job.objective,
-            labels=job.labels,
-        )
 
     def stop(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Have an open try ended: ask its worker, and end the worker when it does not do so in time."""

@@ -97,7 +97,11 @@ class WorkflowShelf:
         if programs is None:
             raise FaultyInputError(what, (f"the workflow {contract.workflow} was taken away meanwhile",))
         declared = tuple(self._rooted(each) for each in programs.inputs)
-        accepted = inputs.check_inputs(declared, job.inputs, what)
+        if job.items is not None and len(job.items) > programs.items_max:
+            said = f"{len(job.items)} items, the most is {programs.items_max} (items.max) @ $.items"
+            raise FaultyInputError(what, (said,))
+        by_items = inputs.left_to_items(programs, job)
+        accepted = inputs.check_inputs(declared, job.inputs, what, by_items=by_items)
         _check_places(declared, accepted, what, "$.inputs")
         for number, item in enumerate(job.items or ()):
             path = f"$.items[{number}].inputs"

@@ -54,7 +54,10 @@ class Run:
     row: Item | None = None
     items: tuple[Item, ...] = ()
     items_glob: str = ""
-    """The job's own pattern for its items, which takes the place of the workflow's."""
+    """The job's own pattern for its items, which takes the place of what the workflow says."""
+    items_from: str = ""
+    items_file: str = ""
+    """As in the job's record."""
     objective: str = ""
     labels: dict[str, str] = field(factory=dict)
 

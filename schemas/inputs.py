@@ -1,15 +1,15 @@
 """A job's inputs against what its workflow declares: types, defaults and limits; reads no file."""
 
-import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from . import codec, strict
+from . import codec, strict, templates
 from .errors import FaultyInputError
-from .workflow import Input, InputType
+from .jobfile import JobFile, path_problem
+from .workflow import Input, InputType, Programs
 
 MAX_MATCHED = 256
 """Characters of a text that is held against a pattern: matching may take long for a long text."""
@@ -58,10 +58,8 @@ def _text_problems(declared: Input, value: str) -> Iterator[str]:
 
 
 def _path_problems(declared: Input, value: str) -> Iterator[str]:
-    if not value.startswith("/"):
-        yield f"expected an absolute path, got {value!r}"
-    elif posixpath.normpath(value) != value.rstrip("/") and value != "/":
-        yield "expected a path without `.`, `..` or doubled slashes"
+    if problem := path_problem(value):
+        yield problem
     elif declared.roots and not any(_is_lexically_under(value, root) for root in declared.roots):
         yield f"does not lie under {' or '.join(declared.roots)}"
 
@@ -77,10 +75,17 @@ def value_problems(declared: Input, value: Any) -> Iterator[str]:
         yield f"the most is {declared.max}, got {value}"
 
 
-def check_inputs(declared: tuple[Input, ...], inputs: str, what: str, path: str = "$.inputs") -> str:
+def check_inputs(
+    declared: tuple[Input, ...],
+    inputs: str,
+    what: str,
+    path: str = "$.inputs",
+    by_items: Collection[str] = (),
+) -> str:
     """The JSON text of accepted inputs, defaults filled in, in the declared order.
 
-    FaultyInputError names each problem with its path; `what` begins its sentence.
+    Those in `by_items` may be missing: each item brings its own. FaultyInputError names each problem with
+    its path; `what` begins its sentence.
     """
     given = strict.parse(inputs.encode("utf-8", "surrogatepass"), what)
     if not isinstance(given, dict):
@@ -95,11 +100,28 @@ def check_inputs(declared: tuple[Input, ...], inputs: str, what: str, path: str 
             accepted[name] = given[name]
         elif each.default is not None:
             accepted[name] = strict.parse(each.default.encode(), what)
-        else:
+        elif name not in by_items:
             problems.append(f"required input {name!r} is missing @ {path}")
     if problems:
         raise FaultyInputError(what, tuple(problems[:20]))
     return codec.dump_plain(accepted).decode()
+
+
+def left_to_items(programs: Programs, job: JobFile) -> frozenset[str]:
+    """The inputs that the job itself need not have: each of its items brings them, or will be asked to.
+
+    What the listing itself uses is never left to what it finds.
+    """
+    if job.items is not None:
+        given = [set(strict.parse_own(item.inputs.encode(), "cannot read an item")) for item in job.items]
+        return frozenset(set.intersection(*given)) if given else frozenset()
+    lists_itself = bool(job.items_glob or job.items_lines or job.items_jsonl)
+    has_members = bool(programs.items_key) or programs.items_from == "jsonl"
+    if not (job.items_jsonl if lists_itself else has_members):
+        return frozenset()
+    texts = () if lists_itself else (programs.items_glob, programs.items_file, *programs.items_run)
+    used = {name for text in texts for name in templates.names(text)}
+    return frozenset(each.name for each in programs.inputs if f"inputs.{each.name}" not in used)
 
 
 def check_item_inputs(declared: tuple[Input, ...], inputs: str, what: str, path: str) -> None:

@@ -27,6 +27,10 @@ class Job:
     """The accepted inputs as JSON text, never structured here."""
     items_glob: str = ""
     """The pattern a job file gives in place of items; its first step lists them."""
+    items_from: str = ""
+    """`job`, `lines` or `jsonl` when the job file says so itself; else its workflow does."""
+    items_file: str = ""
+    """The list that `lines` or `jsonl` reads."""
     deadline: Instant | None = None
     labels: dict[str, str] = field(factory=dict)
 

@@ -1,5 +1,6 @@
 """The job file a person writes: a workflow's name and its inputs; never a command, environment or secret."""
 
+import posixpath
 import re
 
 from attrs import field, frozen
@@ -19,6 +20,17 @@ def item_name_problem(name: str) -> str:
         return f"an item's name has {len(name)} characters, the most is {MAX_NAME}"
     if not name.isprintable():
         return "an item's name holds a character that cannot be shown"
+    if ".." in name.split("/"):
+        return "an item's name may become part of a path, and must not climb (`..`)"
+    return ""
+
+
+def path_problem(path: str) -> str:
+    """Why a text is no plain absolute path; empty when it is one."""
+    if not path.startswith("/"):
+        return f"expected an absolute path, got {path!r}"
+    if path.startswith("//") or (path != "/" and posixpath.normpath(path) != path.rstrip("/")):
+        return "expected a path without `.`, `..` or doubled slashes"
     return ""
 
 
@@ -33,7 +45,10 @@ class FileItem:
 
 @frozen(kw_only=True)
 class JobFile:
-    """A checked job file; `version` is None for the newest enabled workflow, `inputs` is JSON text."""
+    """A checked job file; `version` is None for the newest enabled workflow, `inputs` is JSON text.
+
+    At most one of the four `items` says where its items come from; without any, its workflow does.
+    """
 
     workflow: str
     version: int | None = None
@@ -44,5 +59,8 @@ class JobFile:
     labels: dict[str, str] = field(factory=dict)
     items: tuple[FileItem, ...] | None = None
     items_glob: str = ""
+    items_lines: str = ""
+    items_jsonl: str = ""
+    """Absolute paths of lists."""
     inputs: str = "{}"
     owner: str = ""

@@ -10,14 +10,14 @@ from typing import Any
 from . import codec, strict, tomltext
 from .errors import FaultyInputError
 from .filetable import Table, kind
-from .jobfile import ID, MAX_BYTES, MAX_ITEMS, FileItem, JobFile, item_name_problem
+from .jobfile import ID, MAX_BYTES, MAX_ITEMS, FileItem, JobFile, item_name_problem, path_problem
 
 MAX_TEXT = 64 * 1024
 """Characters in any one string."""
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
 _LATER = ("key", "priority", "after", "not_before", "deadline", "limits", "on_failed")
-_LATER_ITEMS = ("lines", "jsonl")
+_FORMS = ("glob", "lines", "jsonl")
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 _OWNER = re.compile(r"(user|group):[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -32,7 +32,7 @@ def read(raw: bytes, name: str) -> JobFile:
     problems = list(_long_texts(value, "$"))
     table = Table(value, "$", problems)
     workflow, version = _workflow(table)
-    items, pattern = _items(table)
+    items, forms = _items(table)
     file = JobFile(
         workflow=workflow,
         version=version,
@@ -42,7 +42,7 @@ def read(raw: bytes, name: str) -> JobFile:
         objective=table.text("objective"),
         labels=_labels(table),
         items=items,
-        items_glob=pattern,
+        **forms,
         inputs=_inputs(table),
         owner=_matching(table, "owner", _OWNER, "user:NAME or group:NAME"),
     )
@@ -105,24 +105,32 @@ def _inputs(table: Table) -> str:
         return "{}"
 
 
-def _items(table: Table) -> tuple[tuple[FileItem, ...] | None, str]:
+def _items(table: Table) -> tuple[tuple[FileItem, ...] | None, dict[str, str]]:
+    """The items written out, or where they are: one of `items_glob`, `items_lines` and `items_jsonl`."""
     value = table.whatever("items")
     if value is None:
-        return None, ""
+        return None, {}
     if isinstance(value, dict):
-        inner = Table(value, table.at("items"), table.problems)
-        pattern = inner.text("glob", required=not any(inner.has(key) for key in _LATER_ITEMS))
-        if pattern and not pattern.startswith("/"):
-            inner.problem("glob", f"expected an absolute path, got {pattern!r}")
-        inner.close(_LATER_ITEMS)
-        return None, pattern
+        return None, _form(Table(value, table.at("items"), table.problems))
     if not isinstance(value, list):
-        table.problem("items", f"expected a list of names, or {{glob}}, got {kind(value)}")
-        return None, ""
+        table.problem("items", f"expected a list, or {{glob}}, {{lines}} or {{jsonl}}, got {kind(value)}")
+        return None, {}
     if len(value) > MAX_ITEMS:
         table.problem("items", f"{len(value)} items, the most is {MAX_ITEMS}")
-        return None, ""
-    return _listed(table, value), ""
+        return None, {}
+    return _listed(table, value), {}
+
+
+def _form(table: Table) -> dict[str, str]:
+    written = [form for form in _FORMS if table.has(form)]
+    found = {f"items_{form}": table.text(form) for form in written}
+    if len(written) != 1:
+        table.problems.append(f"expected one of {', '.join(_FORMS)} @ {table.path}")
+    for form in written:
+        if problem := path_problem(found[f"items_{form}"]):
+            table.problem(form, problem)
+    table.close()
+    return found
 
 
 def _listed(table: Table, values: list[Any]) -> tuple[FileItem, ...]:
@@ -146,8 +154,8 @@ def _item(value: Any, path: str, problems: list[str]) -> FileItem:
         return FileItem(id=path)
     table = Table(value, path, problems)
     source = table.text("source")
-    if source and not source.startswith("/"):
-        table.problem("source", f"expected an absolute path, got {source!r}")
+    if source and (problem := path_problem(source)):
+        table.problem("source", problem)
     item = FileItem(id=table.text("id", source.rpartition("/")[2]), source=source, inputs=_inputs(table))
     table.close()
     return item

@@ -74,6 +74,15 @@ class ProgramStep:
     repeatable: bool = False
 
 
+class Pinning(StrEnum):
+    """How sources are pinned: `auto` is `sha256` up to 64 MiB, and `stat` above it."""
+
+    AUTO = "auto"
+    SHA256 = "sha256"
+    STAT = "stat"
+    NONE = "none"
+
+
 class InputType(StrEnum):
     """The kinds of input a workflow may declare."""
 
@@ -125,8 +134,15 @@ class Programs:
     enabled: bool = True
     inputs: tuple[Input, ...] = field(factory=tuple)
     items_from: str = "job"
-    """`job` (the items of the job file) or `glob`."""
+    """`job` (the items of the job file), `glob`, `lines`, `jsonl` or `run`."""
     items_glob: str = ""
+    items_file: str = ""
+    """The list that `lines` and `jsonl` read, a template like the glob."""
+    items_run: tuple[str, ...] = ()
+    """The argv whose output `run` reads."""
+    items_key: str = ""
+    """The member of a JSON line that is the item's id; with `run` it says that the lines are JSON."""
+    items_pin: Pinning = Pinning.AUTO
     items_max: int = 10_000
     allow_empty: bool = False
     python: PythonEntry | None = None

@@ -183,9 +183,41 @@ WRONG = {
         'owner = "bo"\n' + STEP,
         "expected user:NAME or group:NAME, got 'bo' @ $.owner",
     ),
-    "items from a program": (
-        'items = { from = "run" }\n' + STEP,
-        "'run' is not in this release yet @ $.items.from",
+    "items from a source that is none": (
+        'items = { from = "table" }\n' + STEP,
+        "expected one of job, glob, lines, jsonl, run, got 'table' @ $.items.from",
+    ),
+    "a list without from": (
+        'items = { file = "/x" }\n' + STEP,
+        'expected from = "lines" or "jsonl" beside it @ $.items.file',
+    ),
+    "lines without a list": (
+        'items = { from = "lines" }\n' + STEP,
+        'file belongs to from = "lines" or "jsonl", which needs it @ $.items',
+    ),
+    "a key where there are no members": (
+        'items = { from = "lines", file = "/x", key = "id" }\n' + STEP,
+        'key belongs to from = "jsonl" or "run" @ $.items',
+    ),
+    "a key that means the source": (
+        'items = { from = "jsonl", file = "/x", key = "source" }\n' + STEP,
+        "expected the name of a member other than source, got 'source' @ $.items.key",
+    ),
+    "a relative list": (
+        'items = { from = "lines", file = "x" }\n' + STEP,
+        "expected an absolute path @ $.items.file",
+    ),
+    "a program that lists an item": (
+        'items = { run = ["find", "{item}"] }\n' + STEP,
+        "unknown placeholder {item} @ $.items.run[1]",
+    ),
+    "a listing without a program": (
+        "items = { run = [] }\n" + STEP,
+        "expected a program and its arguments @ $.items.run",
+    ),
+    "a pin that is none": (
+        'items = { pin = "md5" }\n' + STEP,
+        "expected one of auto, sha256, stat, none, got 'md5' @ $.items.pin",
     ),
     "a glob without from": (
         'items = { from = "glob" }\n' + STEP,
@@ -311,9 +343,10 @@ def test_job_file_is_read_whole() -> None:
 
     assert expected == jobfilereader.read(json.dumps(value).encode(), "attic.json")
     assert expected == jobfilereader.read(toml.encode(), "attic.toml")
-    assert JobFile(workflow="x", items_glob="/srv/*") == jobfilereader.read(
-        b'{"workflow":"x","items":{"glob":"/srv/*"}}', "g.json"
-    )
+    for form in ("glob", "lines", "jsonl"):
+        raw = json.dumps({"workflow": "x", "items": {form: "/srv/x"}}).encode()
+        named = {f"items_{form}": "/srv/x"}
+        assert JobFile(workflow="x", **named) == jobfilereader.read(raw, "g.json")
 
 
 JOBS = {
@@ -359,9 +392,21 @@ JOBS = {
         '{"workflow":"x","items":[{"source":"b"}]}',
         "expected an absolute path, got 'b' @ $.items[0].source",
     ),
-    "items from lines": (
-        '{"workflow":"x","items":{"lines":"/x"}}',
-        "key 'lines' is not in this release yet @ $.items",
+    "items from two places": (
+        '{"workflow":"x","items":{"lines":"/x","glob":"/y"}}',
+        "expected one of glob, lines, jsonl @ $.items",
+    ),
+    "items from a program": (
+        '{"workflow":"x","items":{"run":["find"],"glob":"/y"}}',
+        "unknown key 'run' @ $.items",
+    ),
+    "a list that climbs": (
+        '{"workflow":"x","items":{"lines":"/x/../y"}}',
+        "expected a path without `.`, `..` or doubled slashes @ $.items.lines",
+    ),
+    "an item that climbs": (
+        '{"workflow":"x","items":["a/../../b"]}',
+        "an item's name may become part of a path, and must not climb (`..`) @ $.items[0]",
     ),
     "labels that are no text": ('{"workflow":"x","labels":{"a":1}}', "expected string, got int @ $.labels.a"),
     "a text of 64 KiB and one": (

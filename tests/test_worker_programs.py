@@ -369,7 +369,10 @@ async def test_start_holds_what_it_cannot_freeze(tmp_path: Path) -> None:
     """No items, too many, unreadable ones and names that are no text are a person's affair, said in words."""
     made_by = {
         "no items": (lambda folder: None, "gives no items"),
-        "too many": (lambda folder: [(folder / f"{n}.txt").touch() for n in range(6)], "more than 5 files"),
+        "too many": (
+            lambda folder: [(folder / f"{n}.txt").touch() for n in range(6)],
+            "gives more than 5 items (items.max)",
+        ),
         "no text": (
             lambda folder: Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).touch(),
             "not UTF-8",

@@ -1,101 +1,195 @@
-"""The items of a workflow of programs: listed, pinned and frozen by the job's first step."""
+"""The items of a workflow of programs: listed, pinned and frozen by the job's first step.
 
-import glob
-import hashlib
+A program that names items runs like any other of the worker's: contained, bounded, its words in the log.
+"""
+
 import os
-import re
 from collections.abc import Iterator, Mapping
 
-from attrs import evolve
+import anyio.to_thread
+from attrs import evolve, frozen
 
 from resumed.schemas import strict, templates
-from resumed.schemas.decisions import NewItem
-from resumed.schemas.job import Item, PinKind, Source
+from resumed.schemas.decisions import Decided, FanOut, HoldBack, Later, NewItem, TryAgain
+from resumed.schemas.frames import Run
+from resumed.schemas.job import Item, Source
 from resumed.schemas.jobfile import item_name_problem
 from resumed.schemas.workflow import Programs
 
-from . import offers
+from . import faulttext, globbing, lists, program, sources
+from .lists import Members, UnfitItemsError
+from .runlog import RunLog
+from .trial import Trial
 
-HASHED = 64 * 1024 * 1024
-"""Above this a source is pinned by size, mtime and inode instead of its sha256."""
-_AT_ONCE = 1024 * 1024
+MAX_FROZEN = 12 * 1024 * 1024
+"""Bytes of all items' names, paths and inputs: with what stands beside them they fit a frame and a line."""
+_BESIDE = 320  # a pin's fields and the punctuation around one item
 _SHOWN = 5
-_ESCAPED = re.compile(r"\[([*?[])\]")  # how glob.escape spells a plain letter
+_LATER, _HOLD = 75, 78  # EX_TEMPFAIL and EX_CONFIG of sysexits.h
+_WAIT = 30.0
 
 
-class UnfitItemsError(Exception):
-    """The items cannot be frozen as they are: a person must look. The text says why."""
+@frozen(kw_only=True)
+class Origin:
+    """Where the items of one job come from: `at` is a pattern or a list's path, its placeholders filled."""
+
+    kind: str
+    at: str = ""
+    key: str = ""
+
+    def relative(self, path: str) -> str:
+        """What `{source.rel}` is: the name that a path has by the pattern or the list, else its last part."""
+        if self.kind == "glob":
+            base = globbing.base_of(self.at).rstrip("/") + "/"
+            if path.startswith(base):
+                return path[len(base) :]
+        elif self.kind in ("lines", "run") and not self.key:
+            return lists.name_below(self.base, path)
+        return os.path.basename(path)
+
+    @property
+    def base(self) -> str:
+        """The folder that listed paths are called by: that of the list."""
+        return os.path.dirname(self.at) or "/"
 
 
-def pin(path: str) -> Source:
-    """A source and what it is known by; OSError when it is no regular file that can be read."""
-    with offers.open_regular(path) as file:
-        status = os.fstat(file.fileno())
-        seen = Source(
-            path=path,
-            size=status.st_size,
-            mtime=status.st_mtime_ns // 1000,
-            inode=status.st_ino & strict.MAX_INT,
-        )
-        if status.st_size > HASHED:
-            return evolve(seen, pin=PinKind.STAT)
-        digest = hashlib.sha256()
-        while piece := file.read(_AT_ONCE):
-            digest.update(piece)
-        after = os.fstat(file.fileno())
-        if (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
-            raise OSError("it changed while it was read")
-        return evolve(seen, pin=PinKind.SHA256, sha256=digest.hexdigest())
-
-
-def base_of(pattern: str) -> str:
-    """The folder that names of a glob's files are relative to: all of it before the first wild part."""
-    parts = []
-    for part in pattern.split("/")[:-1]:
-        if glob.has_magic(_ESCAPED.sub("", part)):
-            break
-        parts.append(_ESCAPED.sub(r"\1", part))
-    return "/".join(parts) or "/"
-
-
-def pattern_of(programs: Programs, values: Mapping[str, str]) -> str:
-    """The glob of a job, its inputs filled in as plain text."""
-    return templates.fill(programs.items_glob, {name: glob.escape(text) for name, text in values.items()})
-
-
-def relative(programs: Programs, values: Mapping[str, str], path: str) -> str:
-    """What `{source.rel}` is: the name below the glob's folder; for listed items the file's own name."""
+def origin_of(programs: Programs, run: Run, values: Mapping[str, str]) -> Origin:
+    """What the job's own file says, else its workflow."""
+    if run.items_glob:
+        return Origin(kind="glob", at=run.items_glob)
+    if run.items_file:
+        key = programs.items_key or "id"
+        return Origin(kind=run.items_from, at=run.items_file, key=key if run.items_from == "jsonl" else "")
+    if run.items or run.items_from == "job":
+        return Origin(kind="job")
     if programs.items_from == "glob":
-        base = base_of(pattern_of(programs, values)).rstrip("/") + "/"
-        if path.startswith(base):
-            return path[len(base) :]
-    return os.path.basename(path)
+        # What an input says is text; a star in it is a star.
+        plain = {name: globbing.escape(text) for name, text in values.items()}
+        return Origin(kind="glob", at=templates.fill(programs.items_glob, plain))
+    key = programs.items_key or ("id" if programs.items_from == "jsonl" else "")
+    return Origin(kind=programs.items_from, at=templates.fill(programs.items_file, values), key=key)
 
 
-def items_of(programs: Programs, values: Mapping[str, str], given: tuple[Item, ...]) -> tuple[NewItem, ...]:
-    """All items of a job with their sources pinned, in a stable order; UnfitItemsError with the reasons."""
-    by_glob = programs.items_from == "glob" and not given
-    found = _by_glob(programs, values) if by_glob else _by_list(given)
+async def freeze(programs: Programs, run: Run, values: Mapping[str, str], trial: Trial) -> Decided:
+    """The decision of the step that lists: a fan-out over all items, or why there is none."""
+    origin = origin_of(programs, run, values)
+    printed = b""
+    try:
+        if origin.kind == "run":
+            ended = await _listed_by(programs, run, values, trial)
+            if not isinstance(ended, program.Ended):
+                return ended
+            printed = ended.stdout
+        # In a thread, so that a `stop` is heard while large files are read; it only reads.
+        found = await anyio.to_thread.run_sync(
+            items_of, programs, origin, run, printed, abandon_on_cancel=True
+        )
+    except UnfitItemsError as error:
+        return HoldBack(code="items", reason=faulttext.clean(str(error)))
+    if found.left_out:
+        with _log(run) as log:
+            for folder in found.left_out:
+                log.note(faulttext.clean(f"{folder} may not be listed, and was left out"))
+    return FanOut(
+        start=programs.steps[0].name,
+        then="finish",
+        items=found.items,
+        parallel=min(step.parallel for step in programs.steps),
+    )
+
+
+def _log(run: Run) -> RunLog:
+    return RunLog(run.log, program.stamped(f"{run.step} try {run.number}"))
+
+
+async def _listed_by(
+    programs: Programs, run: Run, values: Mapping[str, str], trial: Trial
+) -> program.Ended | Decided:
+    """The end of the program that prints the items, when it is a good one."""
+    argv = tuple(templates.fill_word(word, values) for word in programs.items_run)
+    env = dict(os.environ) | {templates.variable(name): value for name, value in values.items()}
+    call = program.Call(argv=argv, env=env, folder=run.scratch, keep=lists.MAX_BYTES)
+    try:
+        with _log(run) as log:
+            ended = await program.run(call, log, trial)
+    except OSError as error:
+        reason = faulttext.clean(f"cannot start {argv[0]}: {error.strerror or error}")
+        return TryAgain(reason=f"the items are not known: {reason}", code="cannot_start")
+    if ended.status == 0:
+        if ended.printed > lists.MAX_BYTES:
+            raise UnfitItemsError(f"{argv[0]} printed {ended.printed} bytes, the most is {lists.MAX_BYTES}")
+        return ended
+    spelled = program.spell(ended.status)
+    said = faulttext.clean(f"the items are not known: {argv[0]}: {spelled}: {ended.last_line}".rstrip(": "))
+    if ended.status == _LATER:
+        return Later(seconds=_WAIT, reason=said)
+    if ended.status == _HOLD:
+        return HoldBack(code="items", reason=said)
+    return TryAgain(reason=said, code=spelled.replace(" ", "-"))
+
+
+@frozen
+class Found:
+    """All items of a job, each source pinned, and the folders that may not be listed."""
+
+    items: tuple[NewItem, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def items_of(programs: Programs, origin: Origin, run: Run, printed: bytes = b"") -> Found:
+    """All items of a job in a stable order; UnfitItemsError with the reasons why they cannot be frozen."""
+    left_out: list[str] = []
+    what = _spelled(programs, origin)
+    try:
+        found = _bounded(_listed(programs, origin, run, printed, left_out), programs.items_max, what)
+    except OSError as error:
+        raise UnfitItemsError(f"cannot list {what}: {error.strerror or error}") from None
+    if not found and not programs.allow_empty:
+        more = f" ({', '.join(left_out[:_SHOWN])} may not be listed)" if left_out else ""
+        raise UnfitItemsError(f"{what} gives no items{more}; allow_empty = true makes that a success")
+    _check_once(found)
+    return Found(_pinned(found, programs), tuple(left_out))
+
+
+def _spelled(programs: Programs, origin: Origin) -> str:
+    if origin.kind == "job":
+        return "the job file"
+    return programs.items_run[0] if origin.kind == "run" else origin.at
+
+
+def _listed(
+    programs: Programs, origin: Origin, run: Run, printed: bytes, left_out: list[str]
+) -> Iterator[NewItem]:
+    if origin.kind == "job":
+        return _by_list(run.items)
+    if origin.kind == "glob":
+        return _by_glob(origin.at, programs.items_max, left_out)
+    raw = printed if origin.kind == "run" else lists.read(_list_path(origin.at))
+    members = None
+    if origin.key:
+        given = strict.parse_own(run.inputs.encode(), "cannot read a job's inputs")
+        members = Members(key=origin.key, declared=programs.inputs, given=frozenset(given))
+    return lists.items(raw, origin.base, members, _spelled(programs, origin))
+
+
+def _list_path(path: str) -> str:
+    if not path.startswith("/"):
+        raise UnfitItemsError(f"the list {path} is no absolute path")
+    return path
+
+
+def _bounded(found: Iterator[NewItem], most: int, what: str) -> list[NewItem]:
     items: list[NewItem] = []
-    unfit: list[str] = []
+    size = 0
     for item in found:
-        try:
-            items.append(_pinned(item))
-        except OSError as error:
-            unfit.append(f"{item.id}: cannot read its source: {error.strerror or error}")
-    if unfit:
-        more = f" and {len(unfit) - _SHOWN} more" if len(unfit) > _SHOWN else ""
-        raise UnfitItemsError("; ".join(unfit[:_SHOWN]) + more)
-    if not items and not programs.allow_empty:
-        where = pattern_of(programs, values) if by_glob else "the job file"
-        raise UnfitItemsError(f"{where} gives no items; allow_empty = true makes that a success")
-    if len({item.id for item in items}) != len(items):
-        raise UnfitItemsError("two items bear the same name")
-    return tuple(items)
-
-
-def _pinned(item: NewItem) -> NewItem:
-    return item if item.source is None else evolve(item, source=pin(item.source.path))
+        items.append(item)
+        if len(items) > most:
+            raise UnfitItemsError(f"{what} gives more than {most} items (items.max)")
+        path = item.source.path if item.source is not None else ""
+        size += _BESIDE + len((item.id + path + item.inputs).encode("utf-8", "surrogateescape"))
+        if size > MAX_FROZEN:
+            raise UnfitItemsError(f"the items of {what} take more than {MAX_FROZEN} bytes")
+    return items
 
 
 def _by_list(given: tuple[Item, ...]) -> Iterator[NewItem]:
@@ -103,24 +197,43 @@ def _by_list(given: tuple[Item, ...]) -> Iterator[NewItem]:
         yield NewItem(id=item.id, source=item.source, inputs=item.inputs)
 
 
-def _by_glob(programs: Programs, values: Mapping[str, str]) -> Iterator[NewItem]:
-    pattern = pattern_of(programs, values)
-    if not pattern.startswith("/"):
-        raise UnfitItemsError(f"the glob {pattern} does not begin at /")
-    base = base_of(pattern)
-    paths = []
-    for path in glob.iglob(pattern, recursive=True):
-        if os.path.isfile(path):
-            paths.append(path)
-        if len(paths) > programs.items_max:
-            raise UnfitItemsError(f"{pattern} gives more than {programs.items_max} files (items.max)")
-    for path in sorted(set(paths)):
-        name = os.path.relpath(path, base)
+def _by_glob(pattern: str, most: int, left_out: list[str]) -> Iterator[NewItem]:
+    if not pattern.startswith("/") or ".." in pattern.split("/"):
+        raise UnfitItemsError(f"the glob {pattern} is not absolute, or climbs")
+    base = globbing.base_of(pattern)
+    for path in globbing.files(pattern, most, left_out.append):
         try:
             path.encode("utf-8")
         except UnicodeEncodeError:
             shown = os.fsencode(path).decode("utf-8", "replace")
             raise UnfitItemsError(f"{shown}: a file name that is not UTF-8 cannot be an item") from None
+        name = lists.name_below(base, path)
         if problem := item_name_problem(name):
             raise UnfitItemsError(f"{name[:80]!a}: {problem}")
         yield NewItem(id=name, source=Source(path=path))
+
+
+def _check_once(items: list[NewItem]) -> None:
+    seen: set[str] = set()
+    twice = []
+    for item in items:
+        if item.id in seen:
+            twice.append(item.id)
+        seen.add(item.id)
+    if twice:
+        raise UnfitItemsError(f"more than one item is called {', '.join(map(repr, twice[:_SHOWN]))}")
+
+
+def _pinned(items: list[NewItem], programs: Programs) -> tuple[NewItem, ...]:
+    pinned: list[NewItem] = []
+    unfit: list[str] = []
+    for item in items:
+        try:
+            source = item.source and sources.pin(item.source.path, programs.items_pin)
+            pinned.append(evolve(item, source=source))
+        except OSError as error:
+            unfit.append(f"{item.id}: cannot read its source: {error.strerror or error}")
+    if unfit:
+        more = f" and {len(unfit) - _SHOWN} more" if len(unfit) > _SHOWN else ""
+        raise UnfitItemsError("; ".join(unfit[:_SHOWN]) + more)
+    return tuple(pinned)

@@ -44,12 +44,16 @@ def of_text(name: str, text: str, scratch: str) -> Offer:
 def open_regular(path: str) -> io.FileIO:
     """A regular file, open for reading; OSError when it is none or cannot be read.
 
-    Opened without blocking, so that a pipe or a device under that name delays nothing.
+    Looked at before it is opened for reading, so that a pipe or a device under that name delays nothing,
+    and no device is touched: to open one may already rewind a tape or start a clock.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError("it is not a regular file")
+    looked_at = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(looked_at).st_mode):
+            raise OSError("it is not a regular file")
+        descriptor = os.open(f"/proc/self/fd/{looked_at}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    finally:
+        os.close(looked_at)
     return io.FileIO(descriptor, "r")
 
 

@@ -18,7 +18,6 @@ from resumed.schemas.decisions import (
     Accepted,
     Answer,
     Decided,
-    FanOut,
     Finished,
     HoldBack,
     Later,
@@ -127,35 +126,14 @@ class Steps:
     async def run(self, run: Run, trial: Trial) -> Answer:
         """Run one step's program, or one of the two job steps."""
         if run.step == START:
-            return Answer(decided=await self._list(run))
+            values = self._inputs(run) | {"job": run.job, "attempt": str(run.attempt)}
+            return Answer(decided=await listing.freeze(self._programs, run, values, trial))
         if run.step == FINISH:
             return Answer(decided=Finished())
         place = self._places.get(run.step)
         if place is None or run.row is None:
             raise AuthorError(f"cannot run step {run.step}: no such step, or no item was given")
         return Answer(decided=await self._item(run, self._programs.steps[place], place, trial))
-
-    async def _list(self, run: Run) -> Decided:
-        values = self._inputs(run)
-        try:
-            # In a thread, so that a `stop` is heard while large files are read; it only reads.
-            items = await anyio.to_thread.run_sync(
-                listing.items_of, self._listed_by(run), values, run.items, abandon_on_cancel=True
-            )
-        except listing.UnfitItemsError as error:
-            return HoldBack(code="items", reason=faulttext.clean(str(error)))
-        return FanOut(
-            start=self._programs.steps[0].name,
-            then=FINISH,
-            items=items,
-            parallel=min(step.parallel for step in self._programs.steps),
-        )
-
-    def _listed_by(self, run: Run) -> Programs:
-        """The workflow with the job's own pattern, where its file gave one."""
-        if not run.items_glob:
-            return self._programs
-        return evolve(self._programs, items_from="glob", items_glob=templates.literal(run.items_glob))
 
     def _inputs(self, run: Run) -> dict[str, str]:
         """Inputs by placeholder; an item's own stand over the job's."""
@@ -201,7 +179,7 @@ class Steps:
             "item": run.item,
             "source": path,
             "source.stem": os.path.splitext(os.path.basename(path))[0],
-            "source.rel": listing.relative(self._listed_by(run), values, path) if path else "",
+            "source.rel": listing.origin_of(self._programs, run, values).relative(path) if path else "",
             "output": os.path.join(run.scratch, "output"),
             "job": run.job,
             "attempt": str(run.attempt),
