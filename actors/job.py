@@ -312,6 +312,7 @@ class JobActor:
                     last_transition=snapshot.last_transition,
                     job=self.journal.job,
                     torn=self.journal.torn,
+                    pinned=tuple(sorted(self.journal.pinned)),
                     snapshot=snapshot,
                 )
             )

@@ -12,6 +12,7 @@ from typing import TypeVar
 import anyio
 import anyio.abc
 from anyio import lowlevel
+from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.errors import (
@@ -26,7 +27,7 @@ from resumed.schemas.errors import (
 from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow
-from resumed.store import archive, journal, quarantine, recovery
+from resumed.store import archive, migration, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
@@ -297,9 +298,11 @@ class Supervisor:
     async def _once(self, entry: JobEntry) -> bool:
         """One life of an actor, from opening the log to parking; True when the job needs none any more."""
         recovered = await self.reads.call(self.load, entry.folder)
-        writer = await self.disk.call(journal.open_for_writing, entry.folder, recovered)
+        writer, snapshot = await self.disk.call(
+            migration.open_for_writing, entry.folder, recovered, apply, self.clock.now()
+        )
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
-        actor = JobActor(self, entry, recovered, writer)
+        actor = JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)
         try:
             await actor.run(deaths.first_message(entry, self.workshop))
             actor.check_parkable()

@@ -5,8 +5,8 @@ from typing import Any
 from attrs import evolve
 
 from . import codec, migrations, strict
-from .errors import DamagedError, FaultyInputError
-from .snapshot import STATE_SCHEMA, Admission, Checkpoint, Line, Seal
+from .errors import DamagedError, FaultyInputError, NewerSchemaError
+from .snapshot import STATE_SCHEMA, Admission, Checkpoint, Line, Seal, Snapshot
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of one line, digest and newline included; checked before a commit is queued."""
@@ -37,8 +37,8 @@ def spell_line(line: Line) -> tuple[bytes, str]:
 
 
 def spell_seal(seal: Seal) -> bytes:
-    """The bytes of a log's first line, at the level this release writes."""
-    return spell(codec.encode(evolve(seal, state_schema=STATE_SCHEMA)))[0]
+    """The bytes of a log's first line. Its `state_schema` is that of the lines, which may be copied ones."""
+    return spell(codec.encode(seal))[0]
 
 
 def verified(raw: bytes) -> bytes | None:
@@ -70,6 +70,31 @@ def read_line(payload: bytes, level: int, what: str) -> Line:
         raise DamagedError(str(error)) from None
 
 
+def read_link(payload: bytes, what: str) -> tuple[int, str]:
+    """The sequence and the `previous` of a line of any level, whatever else it holds."""
+    try:
+        value = strict.parse_own(payload, what)
+    except FaultyInputError as error:
+        raise DamagedError(str(error)) from None
+    sequence, previous = (
+        (value.get("sequence"), value.get("previous")) if isinstance(value, dict) else (None, None)
+    )
+    if type(sequence) is not int or type(previous) is not str:
+        raise DamagedError(f"{what}: expected a line with its sequence and previous, got {sequence!r}")
+    return sequence, previous
+
+
+def read_opening(raw: bytes, level: int, what: str) -> Snapshot:
+    """The snapshot in an artifact that a line of schema `level` opens with; DamagedError if it holds none."""
+    try:
+        value = migrations.migrate("snapshot", strict.parse(raw, what), level, what)
+        return codec.from_plain(value, Snapshot, what)
+    except FaultyInputError as error:
+        if type(error) is not FaultyInputError:
+            raise
+        raise DamagedError(str(error)) from None
+
+
 def read_seal(payload: bytes, what: str) -> Seal:
     """The seal in a verified payload, at the level its log was written in.
 
@@ -93,18 +118,36 @@ def spell_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def read_checkpoint(raw: bytes, what: str) -> Checkpoint:
-    """The checkpoint in a file's bytes; NewerSchemaError for a later level, DamagedError if it holds none."""
+    """The checkpoint in a file's bytes, brought to the present level; its `state_schema` stays as written.
+
+    NewerSchemaError for a later level, DamagedError if it holds none.
+    """
+    return checkpoint_of(*parse_checkpoint(raw, what), what)
+
+
+def parse_checkpoint(raw: bytes, what: str) -> tuple[Any, int]:
+    """The plain value in a checkpoint file, and its level; the errors are those of `read_checkpoint`."""
     try:
         value = strict.parse(raw, what)
         level = migrations.level_of(value, "state_schema", what)
-        if level != STATE_SCHEMA:
-            value = migrations.migrate("checkpoint", value, level, what)
-        found = codec.from_plain(value, Checkpoint, what)
+        if level > STATE_SCHEMA:
+            raise NewerSchemaError(what, level, STATE_SCHEMA)
     except FaultyInputError as error:
         if type(error) is not FaultyInputError:
             raise
         raise DamagedError(str(error)) from None
-    return evolve(found, state_schema=STATE_SCHEMA)
+    return value, level
+
+
+def checkpoint_of(value: Any, level: int, what: str) -> Checkpoint:
+    """The checkpoint in a plain value of that level."""
+    try:
+        found = codec.from_plain(migrations.migrate("checkpoint", value, level, what), Checkpoint, what)
+    except FaultyInputError as error:
+        if type(error) is not FaultyInputError:
+            raise
+        raise DamagedError(str(error)) from None
+    return evolve(found, state_schema=level)
 
 
 def spell_admission(admission: Admission) -> bytes:

@@ -1,7 +1,9 @@
 """The migration registry: one pure step between two neighbouring schema levels of a stored record.
 
 A step takes and gives plain JSON values. Steps run in memory only; a migrated snapshot becomes durable as
-one line that carries it whole. There is one level so far, so the registry is empty.
+one line that carries it whole.
+
+From 1 to 2 nothing is rewritten: level 2 only adds fields, each with a default that means what level 1 meant.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +14,16 @@ from .snapshot import STATE_SCHEMA
 
 Step = Callable[[Any], Any]
 
-STEPS: Mapping[tuple[str, int], Step] = {}
-"""By (record, level it reads): the step to the next level. Records: `snapshot`, `line`, `admission`."""
+RECORDS = ("admission", "seal", "line", "checkpoint", "snapshot")
+"""What is stored with a level. Lines and checkpoints hold snapshots: a step for these is part of theirs."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+STEPS: Mapping[tuple[str, int], Step] = {(record, 1): _same for record in RECORDS}
+"""By (record, level it reads): the step to the next level."""
 
 
 def level_of(value: Any, key: str, what: str) -> int:

@@ -21,7 +21,7 @@ from .ledger import Approval, Effect, Question, Wait
 from .table import ItemTable
 from .workflow import Contract
 
-STATE_SCHEMA = 1
+STATE_SCHEMA = 2
 """The level of the stored records that this release writes."""
 
 
@@ -108,7 +108,10 @@ class Entry:
 @frozen(kw_only=True)
 class Line:
     """One commit. `previous` is the digest of the line before (line 1: of job.json); `opening` only in line 1
-    and in migrations: the whole snapshot, before the entries are applied."""
+    and in migrations: the whole snapshot, before the entries are applied.
+
+    An opening too large for a line is the artifact of that sha256, `opening_artifact`, at the log's level.
+    """
 
     sequence: int
     epoch: int
@@ -116,6 +119,7 @@ class Line:
     at: Instant
     entries: tuple[Entry, ...] = ()
     opening: Snapshot | None = None
+    opening_artifact: str = ""
 
 
 @frozen(kw_only=True)
@@ -138,7 +142,7 @@ class Seal:
     job: str
     """sha256 of job.json."""
     state_schema: int = 1
-    """The level of the log's lines; `spell_seal` sets it. Seals of level 1 do not write theirs."""
+    """The level of the log's lines. Seals of level 1 do not write theirs."""
     through: int = 0
     """The last line that was copied in before the log got its name; up to it nothing can be torn."""
     torn: tuple[Torn, ...] = ()
@@ -157,6 +161,8 @@ class Checkpoint:
     last_transition: str
     job: str
     torn: tuple[Torn, ...] = ()
+    pinned: tuple[int, ...] = ()
+    """The sequences of older checkpoints that stay: from each of them a migration began."""
     snapshot: Snapshot
 
 

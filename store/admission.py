@@ -7,7 +7,7 @@ without replacing; shard folder synced. Until the rename nothing but a left-over
 from pathlib import Path
 
 from resumed.schemas import codec, line_io
-from resumed.schemas.snapshot import Admission, Line, Seal
+from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Line, Seal
 
 from . import durable, files
 from . import layout as layouts
@@ -71,7 +71,7 @@ def clean(layout: Layout) -> tuple[str, ...]:
 def _first_log(job: str, first: Line) -> bytes:
     if first.sequence != 1 or first.previous != job or first.opening is None:
         raise ValueError("line 1 needs sequence 1, job.json's digest as previous, and the opening snapshot")
-    seal = Seal(seal=0, digest=job, why="admission", job=job, through=1)
+    seal = Seal(seal=0, digest=job, why="admission", job=job, state_schema=STATE_SCHEMA, through=1)
     return line_io.spell_seal(seal) + line_io.spell_line(first)[0]
 
 

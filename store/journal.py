@@ -12,7 +12,7 @@ from attrs import frozen
 
 from resumed.schemas import codec, line_io
 from resumed.schemas.errors import CommitError
-from resumed.schemas.snapshot import Seal, Torn
+from resumed.schemas.snapshot import STATE_SCHEMA, Seal, Torn
 
 from . import durable, files
 from .grouped import Part
@@ -38,6 +38,7 @@ class _Open:
 def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
     """Publish the verified lines of the newest log under the next `k`, and go on in that file.
 
+    They are copied at their own schema level. Below the present one no commit is possible before `migrate`.
     CommitError when the disk refused; nothing was acknowledged, and the job can be loaded again.
     """
     journal = Journal(folder, recovered)
@@ -45,7 +46,8 @@ def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
     before = (recovered.first - 1, recovered.before)
     with durable.writing("open", folder):
         try:
-            journal.begin(name, recovered.lines, before, "opened", fill=True)
+            level = recovered.log_level if recovered.lines else STATE_SCHEMA
+            journal.begin(name, recovered.lines, before, "opened", fill=True, level=level)
         except FileExistsError as error:
             raise CommitError(f"cannot open {folder}: {name} is there", path=str(folder)) from error
         try:
@@ -86,6 +88,9 @@ class Journal:
         """Repeated in every seal; the owner empties it once a committed look-up cleared the suspicion."""
         self.failed = False
         """True after a failed write or sync: only `reopen_after_failure` and `close` are possible."""
+        self.pinned = recovered.pinned
+        """Sequences of older checkpoints that are never pruned here; repeated in every checkpoint."""
+        self._behind = recovered.level != STATE_SCHEMA
         self._log: _Open | None = None
         self._end = 0
         self._checkpoints = [recovered.checkpoint] if recovered.checkpoint else []
@@ -107,11 +112,28 @@ class Journal:
         else:
             self.end_append(raw, digest, None)
 
+    def migrate(self, raw: bytes, sequence: int, digest: str, *, pinned: int) -> None:
+        """Append the line that opens anew at the present level, in a log that holds no line yet.
+
+        `pinned` is the checkpoint before it, 0 for none.
+        """
+        if self._usable().name.first != sequence:
+            raise ValueError(f"cannot migrate in {self.folder}: line {sequence} begins no log")
+        self._behind = False
+        try:
+            self.append(raw, sequence, digest)
+        except CommitError:
+            self._behind = True
+            raise
+        self.pinned |= {pinned} - {0}
+
     def begin_append(self, raw: bytes, sequence: int) -> Part:
         """What must be written, where, and then synced, so that the line is durable; `end_append` follows.
 
         CommitError when this journal takes no line.
         """
+        if self._behind:
+            raise ValueError(f"cannot commit in {self.folder}: its snapshot is of an earlier schema level")
         log = self._usable()
         if sequence != self.sequence + 1:
             raise ValueError(f"cannot append line {sequence} after line {self.sequence}")
@@ -183,7 +205,8 @@ class Journal:
         """Publish the checkpoint of line `sequence`, where a rotation took place; returns its file name.
 
         CommitError leaves the journal as it is: a checkpoint is no commit. `pinned` are sequences of older
-        checkpoints to keep; logs from before the older of the two newest stay unless `prune_history`.
+        checkpoints to keep beside `self.pinned`; logs from before the older of the two newest stay unless
+        `prune_history`.
         """
         with durable.reading(self.folder):
             found = files.listing(self.folder)
@@ -194,7 +217,7 @@ class Journal:
             self._publish_checkpoint(self.folder / str(name), raw)
         self._checkpoints = sorted({*self._checkpoints, sequence})
         self._floor = max(self._floor, self._begun.get(sequence + 1, 0))
-        self._prune(prune_history, pinned)
+        self._prune(prune_history, pinned | self.pinned)
         return str(name)
 
     @property
@@ -215,13 +238,22 @@ class Journal:
 
     # ---- inside ---------------------------------------------------------------------------------------
 
-    def begin(self, name: files.LogName, lines: bytes, before: tuple[int, str], why: str, fill: bool) -> None:
-        """Publish a log with its seal and `lines`, and write in it from now on."""
+    def begin(
+        self,
+        name: files.LogName,
+        lines: bytes,
+        before: tuple[int, str],
+        why: str,
+        fill: bool,
+        level: int = STATE_SCHEMA,
+    ) -> None:
+        """Publish a log with its seal and `lines` (of schema `level`), and write in it from now on."""
         seal = Seal(
             seal=before[0],
             digest=before[1],
             why=why,
             job=self.job,
+            state_schema=level,
             through=self.sequence if lines else 0,
             torn=self.torn,
         )

@@ -3,18 +3,22 @@
 Newest checkpoint that verifies, then the logs after it. A read error is no verdict (UnreadableError). Only
 bytes that fail their digest are fallen back from; what verifies but is too new (NewerSchemaError), or does
 not fit together (DamagedError), sets the job aside.
+
+What an earlier release wrote is read at its own level. Where a later line opens anew (a migration), all
+before it is only followed by its chain, and no migration code runs.
 """
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from resumed.schemas import codec, line_io
 from resumed.schemas.errors import DamagedError, FaultyInputError
-from resumed.schemas.snapshot import Admission, Checkpoint, Line, Seal, Snapshot, Torn
+from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Checkpoint, Line, Seal, Snapshot, Torn
 
-from . import durable, files, log
+from . import artifacts, durable, files, log
 
 Apply = Callable[[Snapshot, Line], Snapshot]
 """The law's pure step from a snapshot (line 1 and migrations: the line's own `opening`) over a line."""
@@ -48,6 +52,12 @@ class Recovered:
     """The sequence of the checkpoint that recovery began from, 0 for none."""
     rejected: tuple[str, ...]
     """Checkpoint files that failed their digest."""
+    pinned: frozenset[int]
+    """Sequences of older checkpoints to keep: from each of them a migration began."""
+    level: int
+    """The schema level that the snapshot was written at; below the present one, a migration is due."""
+    log_level: int
+    """The schema level of the newest log's lines."""
 
 
 @frozen(kw_only=True)
@@ -56,8 +66,11 @@ class _Base:
 
     sequence: int
     digest: str
-    snapshot: Snapshot | None
-    rejected: tuple[str, ...]
+    snapshot: Snapshot | None = None
+    """None where nothing is opened yet, or where a later line opens anew."""
+    level: int = STATE_SCHEMA
+    pinned: frozenset[int] = frozenset()
+    rejected: tuple[str, ...] = ()
 
 
 def load(folder: Path, apply: Apply) -> Recovered:
@@ -65,8 +78,8 @@ def load(folder: Path, apply: Apply) -> Recovered:
     found = _list(folder)
     raw = _read(folder / files.JOB)
     base = _find_base(folder, found, codec.digest(raw))
-    state = _Replay(folder, codec.digest(raw), base, apply)
     logs = _needed(folder, found, base.sequence)
+    state = _Replay(folder, codec.digest(raw), base, apply, found)
     for name, after in zip(logs, [*logs[1:], None], strict=True):
         state.replay(name, after)
     return state.result(line_io.read_admission(raw, f"cannot load {folder.name}: job.json"))
@@ -79,10 +92,20 @@ def peek(folder: Path) -> Admission:
 
 def read_checkpoint(folder: Path, name: files.CheckpointName, job: str) -> Checkpoint | None:
     """A checkpoint that fits its name and its job; None when its bytes fail the digest in the name."""
+    what = f"cannot load {folder.name}: {name}"
+    parsed = _parse_checkpoint(folder, name, what)
+    return None if parsed is None else _whole_checkpoint(folder, name, job, parsed, what)
+
+
+def _parse_checkpoint(folder: Path, name: files.CheckpointName, what: str) -> tuple[Any, int] | None:
     raw = _read(folder / str(name))
-    if codec.digest(raw) != name.digest:
-        return None
-    found = line_io.read_checkpoint(raw, f"cannot load {folder.name}: {name}")
+    return line_io.parse_checkpoint(raw, what) if codec.digest(raw) == name.digest else None
+
+
+def _whole_checkpoint(
+    folder: Path, name: files.CheckpointName, job: str, parsed: tuple[Any, int], what: str
+) -> Checkpoint:
+    found = line_io.checkpoint_of(*parsed, what)
     if found.sequence != name.sequence or found.snapshot.sequence != name.sequence:
         raise _damaged(folder, f"{name} holds sequence {found.sequence}")
     if found.job != job:
@@ -110,16 +133,51 @@ def _damaged(folder: Path, why: str) -> DamagedError:
 def _find_base(folder: Path, found: files.Listing, job: str) -> _Base:
     rejected: list[str] = []
     for name in reversed(found.checkpoints):
-        checkpoint = read_checkpoint(folder, name, job)
-        if checkpoint is not None:
-            return _Base(
-                sequence=name.sequence,
-                digest=checkpoint.previous,
-                snapshot=checkpoint.snapshot,
-                rejected=tuple(rejected),
-            )
-        rejected.append(str(name))
-    return _Base(sequence=0, digest=job, snapshot=None, rejected=tuple(rejected))
+        what = f"cannot load {folder.name}: {name}"
+        parsed = _parse_checkpoint(folder, name, what)
+        if parsed is None:
+            rejected.append(str(name))
+            continue
+        if parsed[1] < STATE_SCHEMA and _opens_anew(folder, found, name.sequence):
+            return evolve(_chained_base(folder, name, job, parsed), rejected=tuple(rejected))
+        checkpoint = _whole_checkpoint(folder, name, job, parsed, what)
+        return _Base(
+            sequence=name.sequence,
+            digest=checkpoint.previous,
+            snapshot=checkpoint.snapshot,
+            level=parsed[1],
+            pinned=frozenset(checkpoint.pinned),
+            rejected=tuple(rejected),
+        )
+    return _Base(sequence=0, digest=job, rejected=tuple(rejected))
+
+
+def _chained_base(folder: Path, name: files.CheckpointName, job: str, parsed: tuple[Any, int]) -> _Base:
+    """The base that a checkpoint of an earlier level is to a line that opens anew: only what the chain needs.
+
+    These keys are the same at every level.
+    """
+    value, level = parsed
+    previous, pinned = value.get("previous"), value.get("pinned", [])
+    if value.get("sequence") != name.sequence or value.get("job") != job or type(previous) is not str:
+        raise _damaged(folder, f"{name} is not the checkpoint that its name says")
+    kept = frozenset(one for one in pinned if type(one) is int) if type(pinned) is list else frozenset()
+    return _Base(sequence=name.sequence, digest=previous, level=level, pinned=kept)
+
+
+def _opens_anew(folder: Path, found: files.Listing, base: int) -> int:
+    """The first line after `base` at the present level, where it stands; 0 when there is none.
+
+    Levels rise only with a migration, so that line carries the whole snapshot.
+    """
+    for first, name in found.newest_logs().items():
+        if first <= base:
+            continue
+        raw = _read(folder / str(name))
+        seal, end = log.read_seal(raw, f"cannot load {folder.name}: {name}")
+        if seal.state_schema == STATE_SCHEMA:
+            return first if log.line_at(raw, end) is not None else 0
+    return 0
 
 
 def _needed(folder: Path, found: files.Listing, base: int) -> list[files.LogName]:
@@ -134,9 +192,13 @@ def _needed(folder: Path, found: files.Listing, base: int) -> list[files.LogName
 class _Replay:
     """Applies logs in their order; holds what is known so far."""
 
-    def __init__(self, folder: Path, job: str, base: _Base, apply: Apply) -> None:
+    def __init__(self, folder: Path, job: str, base: _Base, apply: Apply, found: files.Listing) -> None:
         self.folder, self.job, self.base, self.apply = folder, job, base, apply
         self.sequence, self.digest, self.snapshot = base.sequence, base.digest, base.snapshot
+        self.level, self.pinned = base.level, base.pinned
+        self.log_level = STATE_SCHEMA
+        self._listed = found
+        self._anew: int | None = None
         self.size = 0
         self.notes = [f"{name} fails its digest" for name in base.rejected]
         self.torn: tuple[Torn, ...] = ()
@@ -155,7 +217,7 @@ class _Replay:
         for found in log.lines(raw, start):
             if after is not None and self.sequence == after.first - 1:
                 break  # what lies past the next log's seal does not exist
-            self._line(found, line_io.read_line(found.payload, seal.state_schema, what), name)
+            self._take(found, seal.state_schema, name, what)
             end = found.end
         self.size += end - start
         if after is not None:
@@ -174,17 +236,48 @@ class _Replay:
             raise _damaged(self.folder, f"{name} was written for another job.json")
         if seal.digest != self.digest:
             raise _damaged(self.folder, f"{name} does not continue line {self.sequence}")
+        self.log_level = seal.state_schema
 
-    def _line(self, found: log.RawLine, line: Line, name: files.LogName) -> None:
-        if line.sequence != self.sequence + 1:
-            raise _damaged(
-                self.folder, f"{name} holds line {line.sequence} where {self.sequence + 1} belongs"
-            )
-        if line.previous != self.digest:
-            raise _damaged(self.folder, f"line {line.sequence} in {name} does not continue the one before")
-        start = line.opening if line.opening is not None else self.snapshot
+    def _take(self, found: log.RawLine, level: int, name: files.LogName, what: str) -> None:
+        if level < STATE_SCHEMA and self.sequence + 1 < self._opens_anew():
+            self._link(*line_io.read_link(found.payload, what), name)
+            self.sequence, self.digest = self.sequence + 1, found.digest
+            return
+        line = line_io.read_line(found.payload, level, what)
+        self._link(line.sequence, line.previous, name)
+        self._apply(line, level, name)
+        self.sequence, self.digest = line.sequence, found.digest
+
+    def _opens_anew(self) -> int:
+        if self._anew is None:
+            self._anew = _opens_anew(self.folder, self._listed, self.base.sequence)
+        return self._anew
+
+    def _link(self, sequence: int, previous: str, name: files.LogName) -> None:
+        if sequence != self.sequence + 1:
+            raise _damaged(self.folder, f"{name} holds line {sequence} where {self.sequence + 1} belongs")
+        if previous != self.digest:
+            raise _damaged(self.folder, f"line {sequence} in {name} does not continue the one before")
+
+    def _opening(self, line: Line, level: int) -> Snapshot | None:
+        if not line.opening_artifact:
+            return line.opening
+        what = f"cannot load {self.folder.name}: artifact {line.opening_artifact}"
+        try:
+            return line_io.read_opening(artifacts.read(self.folder, line.opening_artifact), level, what)
+        except ValueError as error:
+            raise _damaged(self.folder, str(error)) from None
+
+    def _apply(self, line: Line, level: int, name: files.LogName) -> None:
+        opening = self._opening(line, level)
+        start = self.snapshot if opening is None else opening
         if start is None:
             raise _damaged(self.folder, f"line {line.sequence} in {name} opens no snapshot")
+        if opening is None and level != self.level:
+            raise _damaged(self.folder, f"line {line.sequence} in {name} opens no snapshot of its level")
+        if opening is not None and 0 < self.base.sequence < line.sequence:
+            self.pinned |= {self.base.sequence}
+        self.level = level
         try:
             self.snapshot = self.apply(start, line)
         except (ValueError, LookupError, TypeError, FaultyInputError) as error:
@@ -193,7 +286,6 @@ class _Replay:
             ) from error
         # Nobody reads the table of the line before: its overlay may be folded in, else replay is quadratic.
         self.snapshot.items.settle()
-        self.sequence, self.digest = line.sequence, found.digest
 
     def _tail(self, raw: bytes, end: int, seal: Seal, name: files.LogName) -> None:
         if self.sequence < seal.through:
@@ -234,4 +326,7 @@ class _Replay:
             size=self.size,
             checkpoint=self.base.sequence,
             rejected=self.base.rejected,
+            pinned=self.pinned,
+            level=self.level,
+            log_level=self.log_level,
         )

@@ -129,6 +129,14 @@ def test_a_record_of_the_present_level_reads(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", READS)
+def test_a_record_of_an_earlier_level_says_which(what: str) -> None:
+    """It is brought to the present level in memory, and its own level stays on it: it tells what is due."""
+    read, made, level = READS[what]
+
+    assert 1 == getattr(read(made(**{level: 1}), what), level)
+
+
+@pytest.mark.parametrize("what", READS)
 def test_a_record_of_a_later_level_is_newer_and_not_damaged(what: str) -> None:
     """Unknown keys of a later level are never judged: the level is asked first."""
     read, made, level = READS[what]
@@ -194,13 +202,11 @@ def test_an_older_line_goes_through_its_step(monkeypatch: pytest.MonkeyPatch) ->
     assert _line("go on") == line_io.read_line(json.dumps(plain).encode(), 1, "it")
 
 
-def test_a_seal_that_names_no_level_is_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seal_that_names_no_level_is_of_the_first() -> None:
     """Logs of level 1 stay of level 1 for every later release, and later ones name theirs."""
     seal = evolve(sample(Seal), state_schema=1)
     first = line_io.spell_seal(seal)[65:-1]
-    monkeypatch.setattr(migrations.migrate, "__kwdefaults__", {"steps": {("seal", 1): dict}, "known": 2})
-    monkeypatch.setattr(line_io, "STATE_SCHEMA", 2)
-    second = line_io.spell_seal(seal)[65:-1]
+    second = line_io.spell_seal(evolve(seal, state_schema=2))[65:-1]
 
     assert (False, True) == (b"state_schema" in first, b'"state_schema":2' in second)
     assert (1, 2) == tuple(line_io.read_seal(raw, "it").state_schema for raw in (first, second))

@@ -10,6 +10,7 @@ from faults.seam import FailLook, Seam
 
 from resumed.schemas import codec, line_io
 from resumed.schemas.errors import DamagedError, NewerSchemaError, StoreError, UnreadableError
+from resumed.schemas.snapshot import STATE_SCHEMA
 from resumed.store import examine, files, fsck, journal, layout, log, recovery
 
 JOB = "harbour-7"
@@ -106,6 +107,9 @@ def another(folder: Path) -> Path:
 
 
 NEWEST = "8.0.log"
+OWN, OTHER = (b'"state_schema":%d' % level for level in (STATE_SCHEMA, STATE_SCHEMA + 1))
+AT, ABOVE = (b'"state_schema": %d' % level for level in (STATE_SCHEMA, STATE_SCHEMA + 1))
+"""The present level and the one above, as a seal and as a checkpoint spell them."""
 SOUND: dict[str, tuple[Callable[[Path], object], int, int]] = {
     # what was done to the folder: (how, lines found, lines torn)
     "nothing": (lambda f: None, 9, 0),
@@ -258,10 +262,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 LATER = {
-    "checkpoint": lambda f: rename_checkpoint(
-        f, 7, lambda r: r.replace(b'"state_schema": 1', b'"mood": "calm",\n  "state_schema": 2')
-    ),
-    "log": lambda f: change(f / NEWEST, respell(0, b'"seal":7', b'"mood":"calm","state_schema":2,"seal":7')),
+    "checkpoint": lambda f: rename_checkpoint(f, 7, lambda r: r.replace(AT, b'"mood": "calm",\n  ' + ABOVE)),
+    "log": lambda f: change(f / NEWEST, respell(0, OWN, b'"mood":"calm",' + OTHER)),
 }
 
 
@@ -273,7 +275,7 @@ def test_newer_schema_is_never_fallen_back_from(case: str, folder: Path) -> None
     with pytest.raises(NewerSchemaError) as raised:
         recovery.load(folder, world.apply)
 
-    assert (2, 1) == (raised.value.level, raised.value.known)
+    assert (STATE_SCHEMA + 1, STATE_SCHEMA) == (raised.value.level, raised.value.known)
     assert before == contents(folder)
 
 
@@ -352,9 +354,9 @@ WRONG = {
     "a lone surrogate": (2, b'"by":"author"', b'"by":"\\ud800"'),
     "NUL in text": (2, b'"by":"author"', b'"by":"\\u0000"'),
     "a date that is none": (2, b'"boot":"6f', b'"boot":6,"x":"6f'),
-    "a level as text": (0, b'"seal":7', b'"state_schema":"1","seal":7'),
-    "a level as a fraction": (0, b'"seal":7', b'"state_schema":1.0,"seal":7'),
-    "a level of zero": (0, b'"seal":7', b'"state_schema":0,"seal":7'),
+    "a level as text": (0, OWN, b'"state_schema":"1"'),
+    "a level as a fraction": (0, OWN, b'"state_schema":1.0'),
+    "a level of zero": (0, OWN, b'"state_schema":0'),
     "a bool for a seal": (0, b'"seal":7', b'"seal":true'),
 }
 

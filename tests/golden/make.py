@@ -1,4 +1,5 @@
-"""Writes the golden store of the present level; run once a level, before its release, and never after it.
+"""Writes the golden store of the present level: after each wanted change of a stored record, and never again
+once a release wrote that level. Stores of earlier levels are frozen: `level-1` and `first-release.tar.xz`.
 
     .venv/bin/python tests/golden/make.py
 
@@ -18,7 +19,7 @@ from faults import world  # noqa: E402
 from resumed.schemas import codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
-from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot  # noqa: E402
+from resumed.schemas.snapshot import STATE_SCHEMA, Changes, Decision, Entry, Line, Snapshot  # noqa: E402
 from resumed.schemas.table import ItemTable  # noqa: E402
 from resumed.schemas.workflow import Contract, StepContract, StepKind  # noqa: E402
 from resumed.store import (  # noqa: E402
@@ -353,30 +354,33 @@ def others(place: layout.Layout) -> None:
 def later(folder: Path) -> None:
     """A job as a later release may write it."""
     folder.mkdir(parents=True)
+    here, there = (b'"schema": %d' % level for level in (STATE_SCHEMA, STATE_SCHEMA + 1))
     job = line_io.spell_admission(world.admission_of("harbour-9")).replace(
-        b'"schema": 1', b'"schema": 2,\n  "mood": "calm"'
+        here, there + b',\n  "mood": "calm"'
     )
     (folder / "job.json").write_bytes(job)
-    seal = b'{"seal":0,"digest":"%s","why":"admission","job":"%s","state_schema":2,"mood":"calm"}' % (
-        (codec.digest(job).encode(),) * 2
+    seal = b'{"seal":0,"digest":"%s","why":"admission","job":"%s","state_schema":%d,"mood":"calm"}' % (
+        *(codec.digest(job).encode(),) * 2,
+        STATE_SCHEMA + 1,
     )
     line = (
         b'{"sequence":1,"epoch":0,"previous":"%s","weather":{"wind":3},"opening":{"tides":["ebb"]}}'
         % codec.digest(job).encode()
     )
     (folder / "1.0.log").write_bytes(line_io.spell(seal)[0] + line_io.spell(line)[0])
-    cp = b'{\n  "state_schema": 2,\n  "sequence": 1,\n  "weather": {"wind": 3}\n}\n'
+    cp = b'{\n  "state_schema": %d,\n  "sequence": 1,\n  "weather": {"wind": 3}\n}\n' % (STATE_SCHEMA + 1)
     (folder / f"1-{codec.digest(cp)}.checkpoint.json").write_bytes(cp)
 
 
 def main() -> None:
     """Write both folders anew."""
-    for name in ("level-1", "level-2"):
-        shutil.rmtree(HERE / name, ignore_errors=True)
-    place = layout.create(HERE / "level-1", "store-1", m(0))
+    present, after = HERE / f"level-{STATE_SCHEMA}", HERE / "later"
+    for folder in (present, after):
+        shutil.rmtree(folder, ignore_errors=True)
+    place = layout.create(present, "store-1", m(0))
     grow(place)
     others(place)
-    later(HERE / "level-2" / "harbour-9")
+    later(after / "harbour-9")
 
 
 if __name__ == "__main__":
