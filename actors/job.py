@@ -27,7 +27,7 @@ from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
 from .machine import due
-from .machine.apply import apply
+from .machine.apply import after
 from .machine.transition import transition
 from .machine.verdict import Unchanged, Verdict
 from .mailbox import Answered, Message, Offered
@@ -143,11 +143,11 @@ class JobActor:
 
     async def _decide(self, messages: list[Message]) -> None:
         now = self._now = self.house.clock.now()
-        line, after, verdicts = self._draw_up(messages, now)
+        line, tentative, verdicts = self._draw_up(messages, now)
         if line is not None and not await self._commit(line, messages):
             return
         if line is not None:
-            self._adopt(after)
+            self._adopt(tentative)
         else:
             # Nothing changed but the time: without this the instant after the one that rang would be missed.
             self.house.adopted(self.entry, self.snapshot, now)
@@ -171,8 +171,7 @@ class JobActor:
             nonlocal tentative
             if isinstance(verdict, Entry):
                 entries.append(verdict)
-                step = Line(sequence=sequence, epoch=0, previous="", at=now, entries=(verdict,))
-                tentative = apply(tentative, step)
+                tentative = after(tentative, (verdict,), sequence, now)
 
         # What `due` named when this snapshot was adopted: while that has not come, nothing has lapsed.
         limit = self.entry.next_due

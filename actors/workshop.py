@@ -206,9 +206,15 @@ class Workshop:
             row.worker, shown.run(snapshot, row, f"{entry.folder}/{_log_name(row.item)}", folder)
         ):
             return False
-        handed = self._handed.setdefault(row.worker, Handed())
+        handed = self._handed_to(row.worker)
         handed.hand((entry.id, row.epoch, row.item, row.number))
         return True
+
+    def _handed_to(self, worker: str) -> Handed:
+        found = self._handed.get(worker)
+        if found is None:
+            found = self._handed[worker] = Handed()
+        return found
 
     def _scratch(self, entry: JobEntry, row: Try) -> str:
         # Texts, not paths: this is made for every try.
@@ -285,7 +291,7 @@ class Workshop:
         if isinstance(frame, frames.Trouble):
             self.slots.troubled(worker.name, frame.code, frame.reason)
             return
-        handed = self._handed.setdefault(worker.name, Handed())
+        handed = self._handed_to(worker.name)
         if handed.is_faulty():
             return
         heard = handed.hear((frame.job, frame.epoch, frame.item, frame.number))

@@ -5,8 +5,9 @@ Never decides anything: a newer release must read old lines as they were meant w
 
 from typing import Any
 
+from resumed.schemas.instant import Instant
 from resumed.schemas.records import replaced
-from resumed.schemas.snapshot import Changes, Line, Snapshot
+from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 
 SCALARS = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
@@ -36,13 +37,18 @@ def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
 
 def apply(snapshot: Snapshot, line: Line) -> Snapshot:
     """The snapshot after `line`; it shares storage with the one before (see `ItemTable.settle`)."""
+    return after(snapshot, line.entries, line.sequence, line.at)
+
+
+def after(snapshot: Snapshot, entries: tuple[Entry, ...], sequence: int, at: Instant) -> Snapshot:
+    """The snapshot after these entries of line `sequence`, written at `at`."""
     fields: dict[str, Any] = {}
-    for entry in line.entries:
+    for entry in entries:
         fields = apply_changes(snapshot, entry.changes)
-        if len(line.entries) > 1:
+        if len(entries) > 1:
             snapshot = replaced(snapshot, **fields)
             fields = {}
-    newest = line.at if line.at.wall >= snapshot.newest.wall else snapshot.newest
-    if line.entries:
-        fields["last_transition"] = line.entries[-1].transition
-    return replaced(snapshot, sequence=line.sequence, newest=newest, **fields)
+    newest = at if at.wall >= snapshot.newest.wall else snapshot.newest
+    if entries:
+        fields["last_transition"] = entries[-1].transition
+    return replaced(snapshot, sequence=sequence, newest=newest, **fields)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, fields
 
 from resumed.schemas import codec, events, strict
 from resumed.schemas.instant import Instant
@@ -81,8 +81,18 @@ def _evidence(event: events.Returned, why: Unchanged) -> Entry:
     )
 
 
+_TEXTS = {
+    kind: tuple(each.name for each in fields(kind) if each.name in ("reason", "detail", "error"))
+    for kind in ROUTES
+}
+"""What an event carries of others' words."""
+
+
 def _legible(event: Any) -> Any:
     """The event with texts that can be stored: what programs and systems say may hold anything."""
-    texts = {name: getattr(event, name) for name in ("reason", "detail", "error") if hasattr(event, name)}
+    names = _TEXTS[type(event)]
+    if not names:
+        return event
+    texts = {name: getattr(event, name) for name in names}
     plain = {name: strict.plain(text) for name, text in texts.items()}
     return event if plain == texts else evolve(event, **plain)

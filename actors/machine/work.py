@@ -113,16 +113,22 @@ def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
 
 def _text_problem(unit: Item, answer: decisions.Answer) -> str:
     """Why the JSON texts of an answer cannot be kept; empty when they can."""
-    texts = {f"state field {name}": text for name, text in answer.state.items()}
-    if isinstance(answer.decided, decisions.NextStep):
-        texts["data"] = answer.decided.data
-    elif isinstance(answer.decided, decisions.FanOut):
-        texts |= {f"inputs of {new.id}": new.inputs for new in answer.decided.items or ()}
+    what, name = "state field", ""
     try:
-        for name, text in texts.items():
-            strict.check_json_text(text, f"step {unit.at}: cannot keep the {name}")
+        for field, text in answer.state.items():
+            name = field
+            strict.check_json_text(text, "")
+        if isinstance(answer.decided, decisions.NextStep):
+            what, name = "data", ""
+            strict.check_json_text(answer.decided.data, "")
+        elif isinstance(answer.decided, decisions.FanOut):
+            what = "inputs of"
+            for new in answer.decided.items or ():
+                name = new.id
+                strict.check_json_text(new.inputs, "")
     except FaultyInputError as error:
-        return str(error)
+        named = f"{what} {name}".strip()
+        return str(FaultyInputError(f"step {unit.at}: cannot keep the {named}", error.problems))
     return ""
 
 
