@@ -19,38 +19,47 @@ def with_absolute_paths(raw: bytes, name: str, folder: str, flows: dict[str, Any
 
     Paths are item sources, patterns and lists of items, and inputs that the workflow declares as paths.
     """
-    job, is_toml = _read(raw)
+    job, is_toml = _read(raw, name)
+    if is_toml and not name.endswith(".toml"):
+        # The daemon tells the two spellings apart by the name.
+        name = f"{name}.toml"
     if not isinstance(job, dict):
         return raw, name
-    before = json.dumps(job)
+    before = _spelled(job)
     if "items" in job:
         job["items"] = _items(job["items"], folder)
     if isinstance(job.get("inputs"), dict):
         for each in _path_inputs(job.get("workflow"), flows) & job["inputs"].keys():
             job["inputs"][each] = _absolute(job["inputs"][each], folder)
-    after = json.dumps(job)
-    if before != after:
-        return after.encode(), name.removesuffix(".toml")
-    # The daemon tells the two spellings apart by the name.
-    return raw, f"{name}.toml" if is_toml and not name.endswith(".toml") else name
+    after = _spelled(job)
+    return (raw, name) if before == after else (after.encode(), name.removesuffix(".toml"))
 
 
-def _read(raw: bytes) -> tuple[Any, bool]:
-    """The job as a plain value, None when it cannot be read, and whether it was TOML."""
+def _spelled(job: dict[str, Any]) -> str:
+    """The job as JSON, which has texts for the dates and times that TOML has words for."""
+    return json.dumps(job, default=lambda moment: moment.isoformat())
+
+
+def _read(raw: bytes, name: str) -> tuple[Any, bool]:
+    """The job as a plain value, None when it cannot be read, and whether it is (meant to be) TOML.
+
+    A name that ends in neither `.json` nor `.toml` tells nothing: the text itself does.
+    """
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         return None, False
+    kind = name.rpartition(".")[2]
+    if kind != "toml":
+        try:
+            return json.loads(text, object_pairs_hook=_once), False
+        except (ValueError, RecursionError):
+            if kind == "json" or text.lstrip().startswith("{"):
+                return None, False
     try:
-        return json.loads(text, object_pairs_hook=_once), False
+        return tomllib.loads(text), True
     except (ValueError, RecursionError):
-        pass
-    try:
-        job = tomllib.loads(text)
-        json.dumps(job)
-    except (ValueError, TypeError, RecursionError):  # TypeError: dates, which JSON has no word for
-        return None, False
-    return job, True
+        return None, True
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

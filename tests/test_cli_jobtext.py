@@ -68,12 +68,29 @@ TOML = {
     "from a pipe": (b'items = ["b"]', "standard input", b'items = ["b"]', "standard input.toml"),
     "made absolute": (b'items = { glob = "*" }', "j.toml", b'{"items": {"glob": "/f/*"}}', "j"),
     "with a date": (b"deadline = 2026-01-01\n", "j.toml", b"deadline = 2026-01-01\n", "j.toml"),
+    "with a date, from a pipe": (
+        b"deadline = 2026-01-01\n",
+        "standard input",
+        b"deadline = 2026-01-01\n",
+        "standard input.toml",
+    ),
+    "with a date, made absolute": (
+        b'deadline = 2026-01-01T07:00:00Z\nitems = { lines = "l" }\n',
+        "standard input",
+        b'{"deadline": "2026-01-01T07:00:00+00:00", "items": {"lines": "/f/l"}}',
+        "standard input",
+    ),
+    "faulty, from a pipe": (b"items = [", "standard input", b"items = [", "standard input.toml"),
+    "faulty JSON from a pipe": (b' {"items": [', "standard input", b' {"items": [', "standard input"),
+    "JSON from a pipe": (b"[]", "standard input", b"[]", "standard input"),
+    "JSON by name alone": (b'items = ["b"]', "j.json", b'items = ["b"]', "j.json"),
+    "TOML by name alone": (b'{"items": []}', "j.toml", b'{"items": []}', "j.toml"),
 }
 
 
 @pytest.mark.parametrize("case", TOML)
 def test_toml_keeps_its_spelling_or_becomes_json(case: str) -> None:
-    """The name tells the daemon which of the two spellings it gets."""
+    """The name tells the daemon which of the two spellings it gets; without one the text itself does."""
     raw, name, expected, called = TOML[case]
 
     assert (expected, called) == jobtext.with_absolute_paths(raw, name, "/f", {})

@@ -445,6 +445,15 @@ def test_job_file_problem_is_named(case: str) -> None:
     assert f"cannot admit harbour.json: {expected}" == str(refused.value)
 
 
+def test_dates_of_toml_are_the_texts_that_json_has_for_them() -> None:
+    """A date written as TOML's own is the same input, and the same job, as its text."""
+    toml = b'workflow = "x"\ninputs = { day = 2026-11-29, at = 2026-11-29T03:00:00+01:00, hour = 07:30:00 }\n'
+    plain = {"day": "2026-11-29", "at": "2026-11-29T03:00:00+01:00", "hour": "07:30:00"}
+    text = json.dumps({"workflow": "x", "inputs": plain}).encode()
+
+    assert jobfilereader.read(text, "a.json") == jobfilereader.read(toml, "a.toml")
+
+
 HARD_TOML = {
     "an integer of 5,000 digits": "9" * 5000,
     "a day that is none": "2026-02-30",
