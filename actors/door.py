@@ -156,6 +156,7 @@ class Door:
             items_from=_form(file),
             items_file=file.items_lines or file.items_jsonl,
             labels=file.labels,
+            sha256=record.sha256,
         )
         code = CodeVersion(
             workflow=contract.workflow,

@@ -17,13 +17,12 @@ from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
 from resumed.store import archive, quarantine
 from resumed.store.layout import Layout
 
-from . import outputs, refusals, views
+from . import outputs, places, refusals, views
 from .door import Door
 from .entry import JobEntry, Stage
 from .machine.transition import transition
 from .mailbox import Message, Reply
 from .supervisor import Supervisor
-from .workshop import log_file
 
 
 class Reception:
@@ -177,7 +176,7 @@ class Reception:
         found = await self._snapshot(job)
         if found is None or (item and item not in found[0].items):
             return None
-        return log_file(found[1], item)
+        return Path(places.log_file(found[1], item))
 
     async def output(self, job: str, item: str, offset: int, most: int) -> outputs.Piece | None:
         """A piece of an item's accepted output."""

@@ -1,20 +1,26 @@
 """What a worker is shown of a job when it is to run a try: the frame, and how much of which items."""
 
+from pathlib import Path
+
 from attrs import evolve
 
 from resumed.schemas.frames import Run
 from resumed.schemas.job import Item, Try
+from resumed.schemas.keys import operation_key
 from resumed.schemas.snapshot import Snapshot
+
+from . import places
 
 INLINE_MOST = 4 * 1024 * 1024
 """Bytes of outputs that travel inside one frame; past it each is known by its digest and size only."""
 
 
-def run(snapshot: Snapshot, row: Try, log: str, scratch: str) -> Run:
-    """The frame that starts an open try; `log` and `scratch` are absolute paths."""
+def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
+    """The frame that starts an open try of the job in `folder`; `scratch` is an absolute path."""
     job = snapshot.job
     item = snapshot.items[row.item] if row.item else None
     unit = item if item is not None else snapshot.position
+    programs = places.runs_programs(snapshot)
     return Run(
         job=job.id,
         epoch=row.epoch,
@@ -22,8 +28,10 @@ def run(snapshot: Snapshot, row: Try, log: str, scratch: str) -> Run:
         number=row.number,
         step=row.step,
         occurrence=row.occurrence,
-        log=log,
+        log=places.log_file(folder, row.item),
         scratch=scratch,
+        kept=places.kept_folder(folder, row.item) if programs else "",
+        key=_key(snapshot, row) if programs else "",
         attempt=row.epoch,
         interrupted=unit.crashes > 1 or unit.code == "interrupted",
         inputs=job.inputs,
@@ -38,11 +46,14 @@ def run(snapshot: Snapshot, row: Try, log: str, scratch: str) -> Run:
     )
 
 
+def _key(snapshot: Snapshot, row: Try) -> str:
+    job = snapshot.job
+    return operation_key(job.id, job.sha256, row.item, row.occurrence, f"step {row.step}", 0)
+
+
 def items(snapshot: Snapshot) -> tuple[Item, ...]:
     """The items for the job's own step; a workflow of programs needs them where it lists them only."""
-    contract = snapshot.contract
-    programs = contract.definition and not contract.entry
-    if programs and snapshot.position.at != contract.start:
+    if places.runs_programs(snapshot) and snapshot.position.at != snapshot.contract.start:
         return ()
     found = tuple(snapshot.items)
     weight = sum(item.output.size for item in found if item.output is not None and _is_inline(item))

@@ -27,11 +27,11 @@ from resumed.schemas.errors import (
 from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow
-from resumed.store import archive, migration, quarantine, recovery
+from resumed.store import archive, files, migration, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
-from . import deaths, outputs, views
+from . import deaths, outputs, scratch, views
 from .clock import Clock, within
 from .disk import Disk
 from .entry import JobEntry, Stage
@@ -336,6 +336,8 @@ class Supervisor:
                 self._turn_away(entry, message)
             entry.box.adopted()
             try:
+                # First: what programs kept may be large, and means nothing any more.
+                await self.disk.call(scratch.remove, entry.folder / files.KEPT)
                 await self.disk.call(archive.move, self.layout, entry.id)
                 break
             except StoreError as error:

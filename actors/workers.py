@@ -26,7 +26,7 @@ from resumed.schemas.workflow import Contract
 from . import containment, readable
 from .containment import Containment, Identity
 from .soon import soon
-from .worker import keeper
+from .worker import keeper, surroundings
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MAX_WAITING = 64 * 1024 * 1024
@@ -41,11 +41,16 @@ OnFaulty = Callable[["WorkerProcess", FaultyInputError], None]
 OnGone = Callable[["WorkerProcess", str, bool], None]
 
 
-def environment(name: str) -> dict[str, str]:
-    """What a worker's processes see: made here, never the daemon's own; the mark names them as ours."""
+def environment(name: str, passed: tuple[str, ...] = ()) -> dict[str, str]:
+    """What a worker's processes see: made here, never the daemon's own; the mark names them as ours.
+
+    Variables that steps pass on to their programs are there under `surroundings.PASSED`, so that they mean
+    nothing to the worker itself.
+    """
     made = {"PATH": PATH, "LANG": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
     kept = {key: os.environ[key] for key in ("LANG", "TZ", "HOME") if os.environ.get(key)}
-    return made | kept | {containment.MARK: name}
+    for_steps = {surroundings.PASSED + key: os.environ[key] for key in passed if key in os.environ}
+    return made | kept | for_steps | {containment.MARK: name}
 
 
 class WorkerProcess:
@@ -114,7 +119,7 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                env=environment(self.name),
+                env=environment(self.name, self.contract.passed),
                 start_new_session=True,
                 pass_fds=(held.fileno(), theirs.fileno()),
             )

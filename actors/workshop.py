@@ -6,20 +6,20 @@ It never decides what an answer means and commits nothing; a frame for a job not
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from attrs import define
 
-from resumed.schemas import codec, events, frames
+from resumed.schemas import events, frames
 from resumed.schemas.errors import CommitError, FaultyInputError, ResumedError
 from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.workflow import Contract
+from resumed.store import files
 
-from . import containment, scratch, shown
+from . import containment, places, scratch, shown
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
@@ -195,16 +195,14 @@ class Workshop:
 
         CommitError when there is no folder: nothing was sent.
         """
-        folder = self._scratch(entry, row)
+        folder = places.scratch_folder(self.scratch, entry.id, row)
         # A Python worker makes the folder itself once its author asks for it: most steps never do.
-        made = bool(snapshot.contract.definition and not snapshot.contract.entry)
+        made = places.runs_programs(snapshot)
         entry.folders[row.item, row.number] = (folder, made)
         if made:
             scratch.make(Path(folder))
-            scratch.make(log_file(entry.folder, row.item).parent)
-        if not self.slots.send(
-            row.worker, shown.run(snapshot, row, f"{entry.folder}/{_log_name(row.item)}", folder)
-        ):
+            scratch.make(entry.folder / files.LOGS)
+        if not self.slots.send(row.worker, shown.run(snapshot, row, entry.folder, folder)):
             return False
         handed = self._handed_to(row.worker)
         handed.hand((entry.id, row.epoch, row.item, row.number))
@@ -215,10 +213,6 @@ class Workshop:
         if found is None:
             found = self._handed[worker] = Handed()
         return found
-
-    def _scratch(self, entry: JobEntry, row: Try) -> str:
-        # Texts, not paths: this is made for every try.
-        return f"{self.scratch}/{row.worker}/{_place_name(entry.id, row.item)}-{row.epoch}-{row.number}"
 
     def stop(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Have an open try ended: ask its worker, and end the worker when it does not do so in time."""
@@ -251,6 +245,8 @@ class Workshop:
         """The try's end is adopted: its slot is free, and its folder goes."""
         worker = entry.running.pop((unit, number), "")
         self._leave(*entry.folders.pop((unit, number), ("", False)))
+        if entry.snapshot is not None and places.is_over(entry.snapshot, unit):
+            self._leave(places.kept_folder(entry.folder, unit), made=True)
         entry.stopping.discard((unit, number))
         key = (entry.id, unit, number)
         self._clear(key)
@@ -367,18 +363,3 @@ class Workshop:
         if proven:
             self.desk.start_soon(self._clean, self.scratch / worker.name)
             worker.forget()
-
-
-def log_file(folder: Path, unit: str) -> Path:
-    """Where a unit's programs' output is appended; named by a digest, since item names may be anything."""
-    return folder / _log_name(unit)
-
-
-@lru_cache(maxsize=4096)
-def _place_name(job: str, unit: str) -> str:
-    return codec.digest(f"{job}\n{unit}".encode())[:20]
-
-
-@lru_cache(maxsize=4096)
-def _log_name(unit: str) -> str:
-    return f"logs/{codec.digest(unit.encode())[:16]}.log"

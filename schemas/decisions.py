@@ -98,7 +98,24 @@ class HoldBack:
     reason: str
 
 
-Decided = GoTo | FanOut | NextStep | Accepted | Finished | Failed | TryAgain | Later | HoldBack
+@frozen(kw_only=True)
+class LeftOut:
+    """The item is left out: its handler says that there is nothing to be done for it."""
+
+    reason: str
+
+
+@frozen(kw_only=True)
+class CutOff:
+    """The try was ended by its worker before its time limit, for the reason given; what it did is unknown."""
+
+    code: str
+    reason: str
+
+
+Decided = (
+    GoTo | FanOut | NextStep | Accepted | Finished | Failed | TryAgain | Later | HoldBack | LeftOut | CutOff
+)
 
 
 @frozen(kw_only=True)

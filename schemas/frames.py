@@ -36,7 +36,8 @@ class Open:
 class Run:
     """Start a try. `items` is filled for job steps only. `log` is the file that the try's output is appended
     to, `scratch` a folder of its own that is removed afterwards: it exists for programs, and a Python worker
-    makes it when it is first asked for. Both are absolute paths."""
+    makes it when it is first asked for. `kept` is the unit's own folder, which a program's worker makes and
+    which outlives the try. All are absolute paths. `key` is the operation key of this entry of the step."""
 
     job: str
     epoch: int
@@ -46,6 +47,8 @@ class Run:
     occurrence: int
     log: str
     scratch: str
+    kept: str = ""
+    key: str = ""
     attempt: int = 0
     interrupted: bool = False
     """The try before this one ended without a recorded end."""

@@ -33,6 +33,8 @@ class Job:
     """The list that `lines` or `jsonl` reads."""
     deadline: Instant | None = None
     labels: dict[str, str] = field(factory=dict)
+    sha256: str = ""
+    """Of the admitted bytes; operation keys are derived from it. Empty in jobs of before there were any."""
 
 
 @frozen(kw_only=True)

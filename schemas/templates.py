@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash"))
 _SCRIPT = re.compile(r"[-+][A-Za-z]*c[A-Za-z]*\Z")
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-PLAIN = frozenset(("item", "source", "source.stem", "source.rel", "output", "job", "attempt"))
-PATHS = frozenset(("item", "source", "source.stem", "source.rel", "output"))
+OF_ITEM = frozenset(("item", "source", "source.stem", "source.rel", "note"))
+"""What only an item has."""
+PLAIN = OF_ITEM | frozenset(("output", "kept", "key", "job", "attempt"))
+PATHS = frozenset(("item", "source", "source.stem", "source.rel", "output", "kept"))
 """Values that become `./-name` where they would begin a word with a dash."""
 
 

@@ -46,6 +46,8 @@ class Contract:
     interpreter: str = ""
     definition: str = ""
     slots: int = 1
+    passed: tuple[str, ...] = ()
+    """Names of the daemon's own environment variables that its workers are given, beside the usual ones."""
 
     def step(self, name: str) -> StepContract | None:
         """The step of that name, or None."""
@@ -55,21 +57,63 @@ class Contract:
         return None
 
 
+class ExitMeaning(StrEnum):
+    """What a program's end says about its item."""
+
+    DONE = "done"
+    RETRY = "retry"
+    LATER = "later"
+    SKIP = "skip"
+    FAIL = "fail"
+    HOLD = "hold"
+
+
+@frozen(kw_only=True)
+class ExitRule:
+    """One row of a step's `exit` table. `code` is an exit status, 0 to 255."""
+
+    code: int
+    means: ExitMeaning
+
+
+EXITS = (
+    ExitRule(code=0, means=ExitMeaning.DONE),
+    ExitRule(code=75, means=ExitMeaning.LATER),  # EX_TEMPFAIL of sysexits.h
+    ExitRule(code=78, means=ExitMeaning.HOLD),  # EX_CONFIG of sysexits.h
+)
+"""What exit statuses mean where a step's own table does not say; all others, and a signal, are a retry."""
+
+
 @frozen(kw_only=True)
 class ProgramStep:
     """One `[[step]]` of a workflow of programs. `run` is an argv list; times are seconds, `max` bytes."""
 
     name: str
     run: tuple[str, ...]
+    prepare: tuple[str, ...] = ()
+    """Run before `run` in the same folder; its failure fails the try."""
+    verify: tuple[str, ...] = ()
+    """Run after `run` ended well: the item is done only when this ends with 0, too."""
     stdin: str = ""
+    exits: tuple[ExitRule, ...] = ()
+    """What the step says of exit statuses; those it does not name mean what `EXITS` says."""
     output_from: str = ""
     """`stdout` or `file`; empty means `file` where `{output}` is used, else `stdout`."""
     output_max: int = 16 * 1024 * 1024
+    dir: str = "fresh"
+    """Where its programs run: `fresh` (the try's own folder), `item` (`{kept}`), or a path's template."""
+    env_pass: tuple[str, ...] | None = None
+    """Variables of the daemon's that its programs see; None: `LANG` and `TZ`, and `HOME` of a user's own."""
+    env_set: dict[str, str] = field(factory=dict)
+    """Variables and the templates of their values."""
     timeout: float = 3600.0
+    silence: float = 0.0
+    """Seconds without a byte of output that end the try; 0: it may be silent."""
     grace: float = 10.0
     tries: int = 3
     backoff_first: float = 30.0
     backoff_max: float = 900.0
+    crashes: int = 3
     parallel: int = 1
     repeatable: bool = False
 

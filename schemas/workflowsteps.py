@@ -1,29 +1,34 @@
 """The `[[step]]` tables of a workflow file: each becomes one step that runs a program."""
 
 import posixpath
+import re
+from collections.abc import Collection
 
 from . import templates
 from .filetable import Table
 from .jobfile import ID
-from .workflow import Input, ProgramStep
+from .workflow import ExitMeaning, ExitRule, Input, ProgramStep
 
 RESERVED = ("start", "finish")
 """Names of the two job steps around the items."""
+MAX_OUTPUT = 16 * 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = (
-    *("each", "prepare", "verify", "result", "exit", "dir", "env", "secrets", "silence"),
-    *("crashes", "pools", "review"),
-)
+_LATER = ("each", "result", "secrets", "pools", "review")
 _LATER_OUTPUT = ("publish", "keep")
+
+_CODE = re.compile(r"0|[1-9][0-9]{0,2}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OURS = "RESUMED_"
 
 
 def steps(table: Table, inputs: tuple[Input, ...]) -> tuple[ProgramStep, ...]:
     """The steps of a file, in its order."""
-    known = set(templates.PLAIN) | {f"inputs.{each.name}" for each in inputs}
+    given = {f"inputs.{each.name}" for each in inputs}
+    known = set(templates.PLAIN) | given
     found: list[ProgramStep] = []
     for each in table.each("step"):
-        step = _step(each, known)
+        step = _step(each, known, given)
         if any(step.name == before.name for before in found):
             each.problem("name", f"a step named {step.name!r} stands above")
         known.add(f"outputs.{step.name}")
@@ -31,23 +36,32 @@ def steps(table: Table, inputs: tuple[Input, ...]) -> tuple[ProgramStep, ...]:
     return tuple(found)
 
 
-def _step(table: Table, known: set[str]) -> ProgramStep:
+def _step(table: Table, known: Collection[str], inputs: Collection[str]) -> ProgramStep:
     name = table.text("name", required=True)
     if name in RESERVED or (name and not ID.match(name)):
         table.problem("name", f"{name!r} cannot be a step's name")
     output = table.inner("output")
-    backoff = table.inner("backoff")
+    first, most = _backoff(table.inner("backoff"))
+    passed, given = _env(table.inner("env"), known)
     step = ProgramStep(
         name=name,
-        run=_run(table, known),
-        stdin=_stdin(table, known),
+        run=_argv(table, "run", known, required=True),
+        prepare=_argv(table, "prepare", known),
+        verify=_argv(table, "verify", known),
+        stdin=_template(table, "stdin", known),
+        exits=_exits(table.inner("exit")),
         output_from=_output_from(output),
-        output_max=output.number("max", 16 * 1024 * 1024, 1) if output else 16 * 1024 * 1024,
+        output_max=output.number("max", MAX_OUTPUT, 1) if output else MAX_OUTPUT,
+        dir=_dir(table, inputs),
+        env_pass=passed,
+        env_set=given,
         timeout=table.duration("timeout", 3600.0),
+        silence=_silence(table),
         grace=table.duration("grace", 10.0),
         tries=table.number("tries", 3, 1),
-        backoff_first=backoff.duration("first", 30.0) if backoff else 30.0,
-        backoff_max=backoff.duration("max", 900.0) if backoff else 900.0,
+        backoff_first=first,
+        backoff_max=most,
+        crashes=table.number("crashes", 3, 1),
         parallel=table.number("parallel", 1, 1),
         repeatable=table.flag("repeatable", required=True),
     )
@@ -55,9 +69,8 @@ def _step(table: Table, known: set[str]) -> ProgramStep:
         table.problem("timeout", "expected more than 0s")
     if step.output_from == "file" and not templates.uses("output", (*step.run, step.stdin)):
         table.problem("output", 'output.from = "file" needs {output} in run or stdin')
-    for inner, later in ((output, _LATER_OUTPUT), (backoff, ())):
-        if inner is not None:
-            inner.close(later)
+    if output is not None:
+        output.close(_LATER_OUTPUT)
     table.close(_LATER)
     return step
 
@@ -66,20 +79,84 @@ def _output_from(table: Table | None) -> str:
     return "" if table is None else table.choice("from", ("stdout", "file"), "")
 
 
-def _run(table: Table, known: set[str]) -> tuple[str, ...]:
-    before = len(table.problems)
-    argv = table.texts("run", required=True)
-    if not argv and len(table.problems) == before:
-        table.problem("run", "expected a program and its arguments")
+def _argv(table: Table, key: str, known: Collection[str], *, required: bool = False) -> tuple[str, ...]:
+    before, there = len(table.problems), required or table.has(key)
+    argv = table.texts(key, required=required)
+    if there and not argv and len(table.problems) == before:
+        table.problem(key, "expected a program and its arguments")
     for place, problem in templates.argv_problems(argv, known):
-        table.problems.append(f"{problem} @ {table.at('run')}[{place}]")
+        table.problems.append(f"{problem} @ {table.at(key)}[{place}]")
     if argv and (not argv[0] or ("/" in argv[0] and not posixpath.isabs(argv[0]))):
-        table.problems.append(f"expected a program's name or absolute path @ {table.at('run')}[0]")
+        table.problems.append(f"expected a program's name or absolute path @ {table.at(key)}[0]")
     return argv
 
 
-def _stdin(table: Table, known: set[str]) -> str:
-    stdin = table.text("stdin")
-    for problem in templates.problems(stdin, known):
-        table.problem("stdin", problem)
-    return stdin
+def _template(table: Table, key: str, known: Collection[str]) -> str:
+    text = table.text(key)
+    for problem in templates.problems(text, known):
+        table.problem(key, problem)
+    return text
+
+
+def _exits(table: Table | None) -> tuple[ExitRule, ...]:
+    found: list[ExitRule] = []
+    for key in table.left() if table is not None else ():
+        assert table is not None
+        if not _CODE.fullmatch(key) or int(key) > 255:
+            table.take(key, str)
+            table.problem(key, f"expected an exit status, 0 to 255, got {key!r}")
+            continue
+        means = table.choice(key, tuple(ExitMeaning), "")
+        if means:
+            found.append(ExitRule(code=int(key), means=ExitMeaning(means)))
+    return tuple(sorted(found, key=lambda rule: rule.code))
+
+
+def _dir(table: Table, inputs: Collection[str]) -> str:
+    found = table.text("dir", "fresh")
+    if found in ("fresh", "item"):
+        return found
+    if not found.startswith(("/", "{inputs.")):
+        table.problem("dir", f"expected fresh, item or an absolute path, got {found!r}")
+    for problem in templates.problems(found, inputs):
+        table.problem("dir", f"{problem} (a folder is named by inputs alone)")
+    return found
+
+
+def _env(table: Table | None, known: Collection[str]) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    if table is None:
+        return None, {}
+    passed = table.texts("pass") if table.has("pass") else None
+    given: dict[str, str] = {}
+    inner = table.inner("set")
+    for name in inner.left() if inner is not None else ():
+        assert inner is not None
+        given[name] = _template(inner, name, known)
+    for name in (*(passed or ()), *given):
+        if not _VARIABLE.fullmatch(name):
+            table.problems.append(f"{name!r} cannot be a variable's name @ {table.path}")
+        elif name.startswith(_OURS):
+            table.problems.append(f"{name}: variables of that beginning are the daemon's own @ {table.path}")
+    for name in set(passed or ()) & set(given):
+        table.problems.append(f"{name} stands in pass and in set @ {table.path}")
+    table.close()
+    return passed, given
+
+
+def _silence(table: Table) -> float:
+    if not table.has("silence"):
+        return 0.0
+    silence = table.duration("silence", 1.0)
+    if silence <= 0:
+        table.problem("silence", "expected more than 0s (leave it out to allow any silence)")
+    return silence
+
+
+def _backoff(table: Table | None) -> tuple[float, float]:
+    if table is None:
+        return 30.0, 900.0
+    first, most = table.duration("first", 30.0), table.duration("max", 900.0)
+    if most < first:
+        table.problems.append(f"expected first to be at most max @ {table.path}")
+    table.close()
+    return first, most

@@ -12,6 +12,8 @@ JOB = "job.json"
 ARTIFACTS = "artifacts"
 LOGS = "logs"
 """What a job's programs printed: written by workers, read by people, vouched for by nobody."""
+KEPT = "kept"
+"""Folders of a job's units, for its programs' own use: theirs to fill, and vouched for by nobody."""
 _LOG = re.compile(r"([1-9][0-9]{0,15})\.(0|[1-9][0-9]{0,15})\.log\Z")
 _CHECKPOINT = re.compile(r"([1-9][0-9]{0,15})-([0-9a-f]{64})\.checkpoint\.json\Z")
 
@@ -79,7 +81,7 @@ def listing(folder: Path) -> Listing:
     names = durable.names(folder)
     logs = tuple(sorted(found for name in names if (found := parse_log(name))))
     checkpoints = tuple(sorted(one for name in names if (one := parse_checkpoint(name))))
-    known = {JOB, ARTIFACTS, LOGS, *map(str, logs), *map(str, checkpoints)}
+    known = {JOB, ARTIFACTS, LOGS, KEPT, *map(str, logs), *map(str, checkpoints)}
     temporary = tuple(name for name in names if durable.is_temporary(name))
     return Listing(
         logs=logs,

@@ -69,7 +69,7 @@ STATES: dict[ItemState, tuple[str, Callable[[], Play]]] = {
         "The machine may not decide about it: a person must.",
         lambda: _settled(decisions.HoldBack(code="unsure", reason="?")),
     ),
-    ItemState.SKIPPED: ("A person left it out; only a person takes it back.", _skipped),
+    ItemState.SKIPPED: ("A person or its program left it out; only a person takes it back.", _skipped),
 }
 
 ALWAYS: dict[str, Callable[[Play], Verdict]] = {
@@ -93,6 +93,8 @@ ANSWERS: dict[str, decisions.Decided] = {
     "it answers RetryAfter": decisions.Later(seconds=5.0),
     "it answers Fail": decisions.Failed(reason="no"),
     "it answers Hold": decisions.HoldBack(code="unsure", reason="?"),
+    "its program says that there is nothing to do": decisions.LeftOut(reason="exit 3"),
+    "its program was silent for too long, the step is repeatable": decisions.CutOff(code="s", reason="s"),
     "it answers what cannot be carried out, tries are left": decisions.Finished(),
 }
 
@@ -106,6 +108,13 @@ def _ends() -> dict[str, Callable[[], ItemState]]:
 
     for words, decided in ANSWERS.items():
         found[words] = answered(decided)
+
+    def silent() -> ItemState:
+        play = _in_progress("post")
+        play.answer("a", decisions.CutOff(code="s", reason="s"))
+        return play.unit("a").state
+
+    found["its program was silent for too long, the step is not repeatable"] = silent
 
     def last_try() -> ItemState:
         play = _in_progress(tries=1)

@@ -10,6 +10,7 @@ from resumed.schemas import durations, events
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.decisions import (
     Accepted,
+    CutOff,
     Decided,
     Finished,
     Later,
@@ -105,6 +106,8 @@ ENDED: dict[tuple[str, bool], tuple[ends.EndKind, str]] = {
     ("skip", False): (SKIPPED, "skipped"),
     ("timeout", True): (FAILURE, "timeout"),
     ("timeout", False): (HELD, "timeout"),
+    ("silence", True): (FAILURE, "silence"),
+    ("silence", False): (HELD, "silence"),
     ("hold", True): (AGAIN, "interrupted"),
     ("hold", False): (HELD, "interrupted"),
     ("shutdown", True): (AGAIN, "interrupted"),
@@ -113,8 +116,8 @@ ENDED: dict[tuple[str, bool], tuple[ends.EndKind, str]] = {
 
 
 def test_every_reason_to_stop_has_its_rows() -> None:
-    """The table of ends has a row for a death and for each stop reason, repeatable or not."""
-    every = {(why, repeatable) for why in ("died", *StopReason) for repeatable in (True, False)}
+    """The table of ends has a row for a death, for silence and each stop reason, repeatable or not."""
+    every = {(why, repeatable) for why in ("died", "silence", *StopReason) for repeatable in (True, False)}
 
     assert every == set(ends.ENDS) == set(ENDED)
 
@@ -129,6 +132,8 @@ def test_end_without_an_answer(why: str, repeatable: bool) -> None:
     play.start("a")
     if why == "died":
         play.does(play.gone("a"))
+    elif why == "silence":
+        play.answer("a", CutOff(code="silence", reason="it printed nothing"))
     else:
         STOPS[StopReason(why)](play, "a")
         assert StopReason(why) == play.row("a").stop

@@ -12,7 +12,16 @@ from resumed.actors.worker import programs as worker_programs
 from resumed.schemas import codec, inputs, jobfilereader, templates, workflowfile
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.jobfile import FileItem, JobFile
-from resumed.schemas.workflow import Input, InputType, Programs, ProgramStep, PythonEntry, StepKind
+from resumed.schemas.workflow import (
+    ExitMeaning,
+    ExitRule,
+    Input,
+    InputType,
+    Programs,
+    ProgramStep,
+    PythonEntry,
+    StepKind,
+)
 
 STEP = '[[step]]\nname = "a"\nrun = ["true"]\nrepeatable = true\n'
 WHOLE = """
@@ -35,6 +44,13 @@ backoff = { first = "1s", max = "1h" }
 parallel = 2
 repeatable = true
 output = { max = 1000 }
+prepare = ["mkdir", "{kept}/parts"]
+verify = ["ffprobe", "{output}"]
+exit = { 1 = "fail", 0 = "done", 69 = "later" }
+dir = "{inputs.folder}"
+env = { pass = ["DISPLAY"], set = { KEY = "{key}" } }
+silence = "10m"
+crashes = 2
 """
 
 
@@ -69,6 +85,18 @@ def test_workflow_file_is_read_whole() -> None:
                 parallel=2,
                 repeatable=True,
                 output_max=1000,
+                prepare=("mkdir", "{kept}/parts"),
+                verify=("ffprobe", "{output}"),
+                exits=(
+                    ExitRule(code=0, means=ExitMeaning.DONE),
+                    ExitRule(code=1, means=ExitMeaning.FAIL),
+                    ExitRule(code=69, means=ExitMeaning.LATER),
+                ),
+                dir="{inputs.folder}",
+                env_pass=("DISPLAY",),
+                env_set={"KEY": "{key}"},
+                silence=600.0,
+                crashes=2,
             ),
         ),
     )
@@ -90,6 +118,7 @@ def test_contract_frames_the_items_by_two_job_steps() -> None:
         contract.entry,
     )
     assert programs == codec.decode(contract.definition.encode(), Programs, "definition")
+    assert (("DISPLAY",), 2) == (contract.passed, contract.steps[1].crashes)
 
 
 def test_python_workflow_says_so() -> None:
@@ -112,8 +141,8 @@ def test_python_workflow_says_so() -> None:
 WRONG = {
     "an unknown key in a step": (STEP + 'verfiy = ["x"]', "unknown key 'verfiy' @ $.step[0]"),
     "a key of a later release": (
-        STEP + 'verify = ["x"]',
-        "key 'verify' is not in this release yet @ $.step[0]",
+        STEP + 'secrets = ["x"]',
+        "key 'secrets' is not in this release yet @ $.step[0]",
     ),
     "an effect": (STEP + '[[effect]]\nname = "x"', "key 'effect' is not in this release yet @ $"),
     "an unknown key at the top": ("stpe = 1\n" + STEP, "unknown key 'stpe' @ $"),
@@ -137,8 +166,8 @@ WRONG = {
         "the program itself is never a placeholder @ $.step[0].run[0]",
     ),
     "an unknown placeholder": (
-        STEP.replace('"true"', '"a", "{kept}"'),
-        "unknown placeholder {kept} @ $.step[0].run[1]",
+        STEP.replace('"true"', '"a", "{keep}"'),
+        "unknown placeholder {keep} @ $.step[0].run[1]",
     ),
     "an input that is none": (
         STEP.replace('"true"', '"a", "{inputs.x}"'),
@@ -167,6 +196,55 @@ WRONG = {
     "a file nobody writes": (
         STEP + 'output.from = "file"',
         'output.from = "file" needs {output} in run or stdin @ $.step[0].output',
+    ),
+    "an exit status that is none": (
+        STEP + 'exit = { 256 = "done" }',
+        "expected an exit status, 0 to 255, got '256' @ $.step[0].exit[\"256\"]",
+    ),
+    "an exit that means nothing": (
+        STEP + 'exit = { 3 = "ok" }',
+        "expected one of done, retry, later, skip, fail, hold, got 'ok' @ $.step[0].exit[\"3\"]",
+    ),
+    "a relative folder": (
+        STEP + 'dir = "work"',
+        "expected fresh, item or an absolute path, got 'work' @ $.step[0].dir",
+    ),
+    "a folder for each item": (
+        STEP + 'dir = "/srv/{item}"',
+        "unknown placeholder {item} (a folder is named by inputs alone) @ $.step[0].dir",
+    ),
+    "an empty check": (STEP + "verify = []", "expected a program and its arguments @ $.step[0].verify"),
+    "a check by a script with a placeholder": (
+        STEP + 'verify = ["sh", "-c", "test -s {output}"]',
+        'no placeholder inside a shell\'s script: pass it as an argument, and use "$1" @ $.step[0].verify[2]',
+    ),
+    "a relative program to prepare": (
+        STEP + 'prepare = ["./x"]',
+        "expected a program's name or absolute path @ $.step[0].prepare[0]",
+    ),
+    "a variable that is none": (
+        STEP + 'env = { pass = ["A-B"] }',
+        "'A-B' cannot be a variable's name @ $.step[0].env",
+    ),
+    "a variable of ours": (
+        STEP + 'env.set = { RESUMED_ITEM = "x" }',
+        "RESUMED_ITEM: variables of that beginning are the daemon's own @ $.step[0].env",
+    ),
+    "a variable twice": (
+        STEP + 'env = { pass = ["A"], set = { A = "x" } }',
+        "A stands in pass and in set @ $.step[0].env",
+    ),
+    "a variable's unknown placeholder": (
+        STEP + 'env.set = { A = "{inputs.x}" }',
+        "unknown placeholder {inputs.x} @ $.step[0].env.set.A",
+    ),
+    "no silence at all": (
+        STEP + 'silence = "0s"',
+        "expected more than 0s (leave it out to allow any silence) @ $.step[0].silence",
+    ),
+    "pauses that shrink": (
+        STEP + 'backoff = { first = "2m", max = "1m" }',
+        "expected first to be at most max @ $.step[0].backoff",
     ),
     "no tries": (STEP + "tries = 0", "expected at least 1, got 0 @ $.step[0].tries"),
     "NaN": ("x = nan\n" + STEP, "not a finite number @ $.x"),

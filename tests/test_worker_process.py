@@ -1,5 +1,7 @@
 """The daemon's side of a worker: identity first, frames as they come, an end that is known and told once."""
 
+import base64
+import json
 import os
 import signal
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from attrs import evolve
-from worker_kit import WAIT, Desk, alive, desk, one_step, python_contract, python_desk
+from worker_kit import WAIT, Desk, alive, contract, desk, one_step, python_contract, python_desk
 
 from resumed.actors import containment, workers
 from resumed.actors.containment import Containment
@@ -203,14 +205,40 @@ async def test_keeper_that_nothing_ends_is_told_unproven(
 
 
 async def test_worker_sees_a_made_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the daemon knows by its environment, a worker's programs do not."""
+    """What the daemon knows by its environment, a program does not, unless its own step passes it on."""
     monkeypatch.setenv("DAEMON_SECRET", "s3cret")
-    async with desk(tmp_path, one_step("env")) as made:
-        answer = await made.run()
-        names = {line.partition("=")[0] for line in answer.answer.decided.output.text.splitlines()}
+    monkeypatch.setenv("LD_DEBUG", "help")
+    toml = """
+    version = 1
+    [[step]]
+    name = "usual"
+    repeatable = true
+    run = ["env", "-0"]
+    [[step]]
+    name = "chosen"
+    repeatable = true
+    run = ["env", "-0"]
+    env = { pass = ["DAEMON_SECRET", "NOT_THERE"], set = { KEY = "{key}/{item}", PATH = "/usr/bin:/bin" } }
+    [[step]]
+    name = "last"
+    repeatable = true
+    run = ["env", "-0"]
+    env.pass = ["LD_DEBUG"]
+    """
+    seen: dict[str, dict[str, str]] = {}
+    async with desk(tmp_path, contract(toml)) as made:
+        for number, name in enumerate(("usual", "chosen")):
+            answer = await made.run(name, number=number, key="k1")
+            raw = json.loads(answer.answer.decided.data)["outputs"][name]["base64"]
+            lines = base64.b64decode(raw).decode().split("\0")
+            found = dict(line.split("=", 1) for line in lines if line)
+            assert "w1" == found[containment.MARK]
+            assert not [each for each in found if each.startswith("RESUMED_PASSED_")]
+            seen[name] = {each: value for each, value in found.items() if not each.startswith("RESUMED_")}
 
-    assert {"PATH", "LANG", "TZ", "HOME"} == {n for n in names if not n.startswith("RESUMED_")}
-    assert containment.MARK in names
+    usual = {"PATH", "LANG", "TZ", *(["HOME"] if os.geteuid() else [])}
+    assert usual == set(seen["usual"])
+    assert {"DAEMON_SECRET": "s3cret", "KEY": "k1/i", "PATH": "/usr/bin:/bin"} == seen["chosen"]
 
 
 async def test_worker_of_one_slot_leaves_no_process_behind_an_answer(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ class _End:
 DIED = "died"
 """The row for a death nobody asked for: of the program's worker, the keeper, the daemon or the machine."""
 
+SILENCE = "silence"
+"""The row for a try that its own worker ended, since its program printed nothing for too long."""
+
 ENDS: dict[tuple[str, bool], _End] = {
     # (why it ended, the step is repeatable) -> what becomes of the unit
     (DIED, True): _End(EndKind.AGAIN, "interrupted"),
@@ -51,6 +54,8 @@ ENDS: dict[tuple[str, bool], _End] = {
     (StopReason.EXPIRE, False): _End(EndKind.HELD, "expired"),
     (StopReason.TIMEOUT, True): _End(EndKind.FAILURE, "timeout"),
     (StopReason.TIMEOUT, False): _End(EndKind.HELD, "timeout"),
+    (SILENCE, True): _End(EndKind.FAILURE, "silence"),
+    (SILENCE, False): _End(EndKind.HELD, "silence"),
     (StopReason.SKIP, True): _End(EndKind.SKIPPED, "skipped"),
     (StopReason.SKIP, False): _End(EndKind.SKIPPED, "skipped"),
 }
@@ -90,6 +95,14 @@ def end_without_answer(
         return "held"
     draft.put(evolve(unit, state=ItemState.PENDING, code=end.code, reason=said))
     return "again"
+
+
+def cut_off(draft: Draft, unit: Item, code: str, reason: str) -> str:
+    """Decide a try that its own worker ended before its time limit: like one that ran out of time."""
+    if ENDS[SILENCE, draft.step_of(unit).repeatable].kind is EndKind.FAILURE:
+        return count_failure(draft, unit, code, reason)
+    hold_unit(draft, unit, code, f"{reason}; its outcome is unknown, and its step is not repeatable")
+    return "held"
 
 
 def _said(code: str, stop: StopReason | None, reason: str) -> str:

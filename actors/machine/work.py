@@ -25,7 +25,7 @@ from resumed.schemas.workflow import StepKind
 
 from .draft import NOT_GONE, Draft
 from .due import is_near, wanted
-from .ends import count_failure, end_without_answer, hold_unit
+from .ends import count_failure, cut_off, end_without_answer, hold_unit
 from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
@@ -86,7 +86,7 @@ def _left_out(draft: Draft, unit: Item) -> str:
 def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     """Why this decision cannot be carried out where it was made; empty when it can."""
     item = unit.id != ""
-    if isinstance(decided, decisions.NextStep | decisions.Accepted) and not item:
+    if isinstance(decided, decisions.NextStep | decisions.Accepted | decisions.LeftOut) and not item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"
     if isinstance(decided, decisions.GoTo | decisions.FanOut | decisions.Finished) and item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about the job, not about an item"
@@ -154,6 +154,11 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
     if isinstance(decided, decisions.HoldBack):
         hold_unit(draft, unit, decided.code, decided.reason)
         return "held"
+    if isinstance(decided, decisions.LeftOut):
+        draft.put(evolve(unit, state=ItemState.SKIPPED, code="left_out", reason=decided.reason))
+        return "skipped"
+    if isinstance(decided, decisions.CutOff):
+        return cut_off(draft, unit, decided.code, decided.reason)
     if isinstance(decided, decisions.TryAgain):
         return count_failure(draft, unit, decided.code, decided.reason)
     draft.put(evolve(unit, state=ItemState.FAILED, code="failed", reason=decided.reason))

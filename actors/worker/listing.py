@@ -16,7 +16,7 @@ from resumed.schemas.job import Item, Source
 from resumed.schemas.jobfile import item_name_problem
 from resumed.schemas.workflow import Programs
 
-from . import faulttext, globbing, lists, program, sources
+from . import faulttext, globbing, lists, program, sources, surroundings
 from .lists import Members, UnfitItemsError
 from .runlog import RunLog
 from .trial import Trial
@@ -107,8 +107,7 @@ async def _listed_by(
 ) -> program.Ended | Decided:
     """The end of the program that prints the items, when it is a good one."""
     argv = tuple(templates.fill_word(word, values) for word in programs.items_run)
-    env = dict(os.environ) | {templates.variable(name): value for name, value in values.items()}
-    call = program.Call(argv=argv, env=env, folder=run.scratch, keep=lists.MAX_BYTES)
+    call = program.Call(argv=argv, env=surroundings.usual(values), folder=run.scratch, keep=lists.MAX_BYTES)
     try:
         with _log(run) as log:
             ended = await program.run(call, log, trial)

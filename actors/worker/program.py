@@ -30,23 +30,32 @@ _LINE = 300
 
 @frozen(kw_only=True)
 class Call:
-    """What to run. `keep` is how many bytes of stdout are kept; 0 where another file is the output."""
+    """What to run. `keep` is how many bytes of stdout are kept; 0 where another file is the output.
+
+    `silence` is how many seconds it may print nothing, 0 for any; `grace` how many it has to end then.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(factory=dict)
     stdin: bytes = b""
     folder: str
     keep: int = 0
+    silence: float = 0.0
+    grace: float = 10.0
 
 
 @frozen(kw_only=True)
 class Ended:
-    """How a program ended: an exit status, or minus the signal. `stdout` is cut at `keep` bytes."""
+    """How a program ended: an exit status, or minus the signal. `stdout` is cut at `keep` bytes.
+
+    `silent` when it was ended since it printed nothing for too long; `last_line` is what it said before that.
+    """
 
     status: int
     stdout: bytes
     printed: int
     last_line: str
+    silent: bool = False
 
 
 class _Pipe:
@@ -62,6 +71,8 @@ class _Pipe:
         self._tail = tail
         self.kept = bytearray()
         self.size = 0
+        self.heard = anyio.current_time()
+        """When it printed last."""
 
     def take(self) -> bool:
         """Read what is there, up to a bound; False at the end of the stream."""
@@ -74,6 +85,7 @@ class _Pipe:
                 return False
             self._log.write(raw)
             self.size += len(raw)
+            self.heard = anyio.current_time()
             if self._tail:
                 self.kept += raw
                 del self.kept[: -self._tail]
@@ -133,23 +145,38 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
     out = _Pipe(process.stdout.fileno(), log, call.keep, 0)
     err = _Pipe(process.stderr.fileno(), log, 0, _TAIL)
     ended = os.pidfd_open(process.pid)
-    stopped = False
+    stopped = silent = False
+    said = ""
 
     asked = anyio.Event()
     trial.on_stop = asked.set
+
+    async def end_it(grace: float) -> None:
+        _signal_group(process.pid, signal.SIGTERM)
+        await anyio.sleep(grace)
+        process.kill()
 
     async def stop_when_asked() -> None:
         nonlocal stopped
         await asked.wait()
         stopped = True
-        _signal_group(process.pid, signal.SIGTERM)
-        await anyio.sleep(trial.grace)
-        process.kill()
+        await end_it(trial.grace)
+
+    async def stop_when_silent() -> None:
+        nonlocal silent, said
+        until = max(out.heard, err.heard) + call.silence
+        while until > anyio.current_time():
+            await anyio.sleep_until(until)
+            until = max(out.heard, err.heard) + call.silence
+        silent, said = True, err.last_line()
+        await end_it(call.grace)
 
     try:
         async with anyio.create_task_group() as group:
             for task in (out.pump, err.pump, stop_when_asked):
                 group.start_soon(task)
+            if call.silence:
+                group.start_soon(stop_when_silent)
             await anyio.wait_readable(ended)
             group.cancel_scope.cancel()
     finally:
@@ -161,11 +188,16 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
         err.drain()
         process.stdout.close()
         process.stderr.close()
-    log.note(f"stopped: {spell(process.returncode)}" if stopped else spell(process.returncode))
+    why = "stopped: " if stopped else f"silent for {call.silence:g} s: " if silent else ""
+    log.note(f"{why}{spell(process.returncode)}")
     if stopped:
         raise TryStoppedError
     return Ended(
-        status=process.returncode, stdout=bytes(out.kept), printed=out.size, last_line=err.last_line()
+        status=process.returncode,
+        stdout=bytes(out.kept),
+        printed=out.size,
+        last_line=said if silent else err.last_line(),
+        silent=silent,
     )
 
 

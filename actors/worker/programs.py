@@ -3,27 +3,20 @@
 Job step `start` lists and pins the items, each `[[step]]` is an item step, job step `finish` ends the job.
 """
 
-import base64
-import errno
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 from attrs import evolve
 
-from resumed.schemas import codec, inputs, strict, templates
+from resumed.schemas import codec
 from resumed.schemas.decisions import (
     Accepted,
     Answer,
     Decided,
     Finished,
     HoldBack,
-    Later,
     NextStep,
     Offer,
-    TryAgain,
 )
 from resumed.schemas.errors import AuthorError
 from resumed.schemas.frames import Run
@@ -36,15 +29,10 @@ from resumed.schemas.workflow import (
     StepKind,
 )
 
-from . import faulttext, listing, offers, program
-from .runlog import RunLog
+from . import listing, offers, onetry, values
 from .trial import Trial
 
 START, FINISH = "start", "finish"
-LATER, HOLD = 75, 78  # EX_TEMPFAIL and EX_CONFIG of sysexits.h
-_WAIT = 30.0
-_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
-_SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def contract_of(programs: Programs, folder: str = "") -> Contract:
@@ -66,6 +54,7 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
             tries=each.tries,
             backoff_first=each.backoff_first,
             backoff_max=each.backoff_max,
+            crashes=each.crashes,
         )
         for each in programs.steps
     )
@@ -77,6 +66,7 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
         description=programs.description,
         owner=programs.owner,
         definition=codec.encode(programs).decode(),
+        passed=tuple(sorted({name for each in programs.steps for name in each.env_pass or ()})),
     )
 
 
@@ -95,24 +85,12 @@ def _undescribed(programs: Programs, python: PythonEntry, folder: str) -> Contra
     )
 
 
-def uses_file(step: ProgramStep) -> bool:
-    """True where the file at `{output}` is the step's output, not what it prints."""
-    if step.output_from:
-        return step.output_from == "file"
-    return templates.uses("output", (*step.run, step.stdin))
-
-
 def load(contract: Contract) -> "Steps":
     """The steps of a contract's definition; AuthorError when there is none."""
     if not contract.definition:
         raise AuthorError(f"cannot load {contract.workflow}: the contract has no definition")
     what = f"cannot load {contract.workflow}"
     return Steps(contract, codec.decode_own(contract.definition.encode(), Programs, what))
-
-
-def _parsed(text: str, what: str) -> dict[str, Any]:
-    value = strict.parse_own(text.encode("utf-8", "surrogatepass"), what)
-    return value if isinstance(value, dict) else {}
 
 
 class Steps:
@@ -126,8 +104,8 @@ class Steps:
     async def run(self, run: Run, trial: Trial) -> Answer:
         """Run one step's program, or one of the two job steps."""
         if run.step == START:
-            values = self._inputs(run) | {"job": run.job, "attempt": str(run.attempt)}
-            return Answer(decided=await listing.freeze(self._programs, run, values, trial))
+            given = values.of_job(self._programs, run)
+            return Answer(decided=await listing.freeze(self._programs, run, given, trial))
         if run.step == FINISH:
             return Answer(decided=Finished())
         place = self._places.get(run.step)
@@ -135,111 +113,14 @@ class Steps:
             raise AuthorError(f"cannot run step {run.step}: no such step, or no item was given")
         return Answer(decided=await self._item(run, self._programs.steps[place], place, trial))
 
-    def _inputs(self, run: Run) -> dict[str, str]:
-        """Inputs by placeholder; an item's own stand over the job's."""
-        found = {
-            each.name: strict.parse_own(each.default.encode(), "cannot read a default")
-            for each in self._programs.inputs
-            if each.default is not None
-        }
-        found |= _parsed(run.inputs, "cannot read a job's inputs")
-        if run.row is not None:
-            found |= _parsed(run.row.inputs, "cannot read an item's inputs")
-        return {f"inputs.{name}": inputs.spell(value) for name, value in found.items()}
-
     async def _item(self, run: Run, step: ProgramStep, place: int, trial: Trial) -> Decided:
-        assert run.row is not None
-        earlier = _parsed(run.row.data, "cannot read an item's data").get("outputs", {})
-        values = self._values(run, earlier)
-        call = self._call(run, step, values)
-        header = program.stamped(f"{run.item} {step.name} try {run.number}")
-        with RunLog(run.log, header) as log:
-            try:
-                ended = await program.run(call, log, trial)
-            except OSError as error:
-                reason = f"cannot start {call.argv[0]}: {error.strerror or error}"
-                log.note(faulttext.clean(reason, 300))
-                return _not_started(error, call.argv[0], faulttext.clean(reason))
-        unfinished = _unfinished(ended)
-        if unfinished is not None:
-            return unfinished
-        found = await anyio.to_thread.run_sync(_output, step, values["output"], ended, run.scratch)
-        if not isinstance(found, Offer):
+        given = values.of_try(self._programs, run)
+        found = await onetry.run(run, step, given, trial)
+        if not isinstance(found, onetry.Done):
             return found
         if place + 1 == len(self._programs.steps):
-            return Accepted(output=found)
-        return _handed_on(step, self._programs.steps[place + 1].name, earlier, found)
-
-    def _values(self, run: Run, earlier: Mapping[str, Any]) -> dict[str, str]:
-        row = run.row
-        assert row is not None
-        path = row.source.path if row.source else ""
-        values = self._inputs(run)
-        values |= {
-            "item": run.item,
-            "source": path,
-            "source.stem": os.path.splitext(os.path.basename(path))[0],
-            "source.rel": listing.origin_of(self._programs, run, values).relative(path) if path else "",
-            "output": os.path.join(run.scratch, "output"),
-            "job": run.job,
-            "attempt": str(run.attempt),
-        }
-        for name, kept in earlier.items():
-            values[f"outputs.{name}"] = _restored(run.scratch, name, kept)
-        return values
-
-    def _call(self, run: Run, step: ProgramStep, values: Mapping[str, str]) -> program.Call:
-        env = dict(os.environ) | {templates.variable(name): value for name, value in values.items()}
-        if run.interrupted:
-            env["RESUMED_INTERRUPTED"] = "1"
-        return program.Call(
-            argv=tuple(templates.fill_word(word, values) for word in step.run),
-            env=env,
-            stdin=templates.fill(step.stdin, values).encode("utf-8", "surrogateescape"),
-            folder=run.scratch,
-            keep=0 if uses_file(step) else step.output_max,
-        )
-
-
-def _not_started(error: OSError, program: str, reason: str) -> Decided:
-    """A program that cannot be one is a person's affair; a system that is short of something recovers."""
-    if error.filename == program and error.errno in _NO_PROGRAM:
-        return HoldBack(code="cannot_start", reason=reason)
-    if error.errno in _SHORT:
-        return Later(seconds=_WAIT, reason=reason)
-    return TryAgain(reason=reason, code="cannot_start")
-
-
-def _unfinished(ended: program.Ended) -> Decided | None:
-    """What every end but exit 0 means."""
-    if ended.status == 0:
-        return None
-    spelled = program.spell(ended.status)
-    said = faulttext.clean(f"{spelled}: {ended.last_line}" if ended.last_line else spelled)
-    if ended.status == LATER:
-        return Later(seconds=_WAIT, reason=said)
-    if ended.status == HOLD:
-        return HoldBack(code="program", reason=said)
-    return TryAgain(reason=said, code=spelled.replace(" ", "-"))
-
-
-def _output(step: ProgramStep, path: str, ended: program.Ended, scratch: str) -> Decided | Offer:
-    if not uses_file(step):
-        if ended.printed > step.output_max:
-            return _too_large(f"it printed {ended.printed} bytes", step.output_max)
-        return offers.of_bytes("output", ended.stdout, scratch)
-    try:
-        size = os.stat(path).st_size
-        if size > step.output_max:
-            return _too_large(f"its output file has {size} bytes", step.output_max)
-        return offers.of_file("output", path)
-    except OSError as error:
-        reason = f"exit 0, but its output file cannot be read: {error.strerror or error}"
-        return TryAgain(reason=reason, code="no-output")
-
-
-def _too_large(what: str, most: int) -> TryAgain:
-    return TryAgain(reason=f"exit 0, but {what}, the most is {most} (output.max)", code="output-too-large")
+            return Accepted(output=found.output)
+        return _handed_on(step, self._programs.steps[place + 1].name, values.earlier(run), found.output)
 
 
 def _handed_on(step: ProgramStep, then: str, earlier: Mapping[str, Any], output: Offer) -> Decided:
@@ -249,12 +130,3 @@ def _handed_on(step: ProgramStep, then: str, earlier: Mapping[str, Any], output:
     kept = {"base64": output.base64} if output.base64 is not None else {"text": output.text}
     outputs = {**earlier, step.name: kept}
     return NextStep(step=then, data=codec.dump_plain({"outputs": outputs}).decode())
-
-
-def _restored(scratch: str, name: str, kept: Mapping[str, str]) -> str:
-    """The file in this try's scratch folder that holds an earlier step's output."""
-    folder = Path(scratch, "outputs")
-    folder.mkdir(exist_ok=True)
-    raw = base64.b64decode(kept["base64"]) if "base64" in kept else kept.get("text", "").encode()
-    (folder / name).write_bytes(raw)
-    return str(folder / name)

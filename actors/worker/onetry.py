@@ -1,0 +1,206 @@
+"""One try of a step: its programs one after the other, and what came of them.
+
+The order that must hold: `prepare`, `run`, `verify`, each with its whole tree gone before the next; only
+then is the output looked at. It decides nothing about what follows for the item or the job.
+"""
+
+import errno
+import os
+from collections.abc import Mapping
+
+import anyio.to_thread
+from attrs import frozen
+
+from resumed.schemas import templates
+from resumed.schemas.decisions import CutOff, Decided, Failed, HoldBack, Later, LeftOut, Offer, TryAgain
+from resumed.schemas.frames import Run
+from resumed.schemas.workflow import EXITS, ExitMeaning, ProgramStep
+
+from . import faulttext, offers, program, surroundings
+from .runlog import RunLog
+from .trial import Trial
+
+_WAIT = 30.0
+_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
+_SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+@frozen(kw_only=True)
+class Done:
+    """The programs did what they should; `output` is what they made."""
+
+    output: Offer
+
+
+class _EndedError(Exception):
+    """The try is over before its end; `decided` says how."""
+
+    def __init__(self, decided: Decided) -> None:
+        super().__init__(decided)
+        self.decided = decided
+
+
+def uses_file(step: ProgramStep) -> bool:
+    """True where the file at `{output}` is the step's output, not what it prints."""
+    if step.output_from:
+        return step.output_from == "file"
+    return templates.uses("output", (*step.run, step.stdin))
+
+
+async def run(run: Run, step: ProgramStep, given: Mapping[str, str], trial: Trial) -> Decided | Done:
+    """Run the programs of one try; TryStoppedError when it was stopped."""
+    with RunLog(run.log, program.stamped(f"{run.item} {step.name} try {run.number}".strip())) as log:
+        try:
+            return await _Programs(run, step, given, trial, log).result()
+        except _EndedError as ended:
+            return ended.decided
+
+
+class _Programs:
+    def __init__(
+        self, run: Run, step: ProgramStep, given: Mapping[str, str], trial: Trial, log: RunLog
+    ) -> None:
+        self._run = run
+        self._step = step
+        self._values = given
+        self._trial = trial
+        self._log = log
+        self._folder = self._where()
+        self._env = surroundings.of_step(step, run, given, os.path.join(run.scratch, "result.json"))
+
+    def _where(self) -> str:
+        kept = self._values["kept"]
+        try:
+            os.makedirs(kept, 0o700, exist_ok=True)
+        except OSError as error:
+            reason = faulttext.clean(f"cannot make the folder {kept}: {error.strerror}")
+            raise _EndedError(TryAgain(code="no-folder", reason=reason)) from None
+        if self._step.dir == "fresh":
+            return self._run.scratch
+        if self._step.dir == "item":
+            return kept
+        folder = templates.fill(self._step.dir, self._values)
+        if not os.path.isdir(folder):
+            reason = faulttext.clean(f"cannot run in {folder}: there is no such folder")
+            self._log.note(faulttext.clean(reason, 300))
+            raise _EndedError(HoldBack(code="dir", reason=reason))
+        return folder
+
+    async def result(self) -> Decided | Done:
+        step = self._step
+        if step.prepare:
+            self._said("prepare", await self._program("prepare", step.prepare))
+        keep = 0 if uses_file(step) else step.output_max
+        ended = await self._program("run", step.run, stdin=step.stdin, keep=keep)
+        if (unfinished := _meaning(step, ended)) is not None:
+            return unfinished
+        self._check_size(ended)
+        if step.verify:
+            if not uses_file(step):
+                await anyio.to_thread.run_sync(_write, self._values["output"], ended.stdout)
+            self._said("verify", await self._program("verify", step.verify))
+        return await anyio.to_thread.run_sync(self._output, ended)
+
+    async def _program(
+        self, name: str, argv: tuple[str, ...], *, stdin: str = "", keep: int = 0
+    ) -> program.Ended:
+        step = self._step
+        call = program.Call(
+            argv=tuple(templates.fill_word(word, self._values) for word in argv),
+            env=self._env,
+            stdin=templates.fill(stdin, self._values).encode("utf-8", "surrogateescape"),
+            folder=self._folder,
+            keep=keep,
+            silence=step.silence,
+            grace=step.grace,
+        )
+        if step.prepare or step.verify:
+            self._log.note(name)
+        try:
+            ended = await program.run(call, self._log, self._trial)
+        except OSError as error:
+            reason = f"cannot start {call.argv[0]}: {error.strerror or error}"
+            self._log.note(faulttext.clean(reason, 300))
+            raise _EndedError(_not_started(error, call.argv[0], faulttext.clean(reason))) from None
+        if ended.silent:
+            raise _EndedError(CutOff(code="silence", reason=_silent(name, step, ended)))
+        return ended
+
+    def _said(self, name: str, ended: program.Ended) -> None:
+        """What every end but exit 0 of a program beside `run` means: the try failed, in its words."""
+        if ended.status:
+            spelled = program.spell(ended.status)
+            code = f"{name}-{spelled.replace(' ', '-')}"
+            raise _EndedError(TryAgain(reason=f"{name}: {_words(ended)}", code=code))
+
+    def _check_size(self, ended: program.Ended) -> None:
+        if not uses_file(self._step) and ended.printed > self._step.output_max:
+            said = f"it printed {ended.printed} bytes"
+            raise _EndedError(_too_large(said, self._step.output_max, ended))
+
+    def _output(self, ended: program.Ended) -> Decided | Done:
+        step, path = self._step, self._values["output"]
+        if not uses_file(step):
+            return Done(output=offers.of_bytes("output", ended.stdout, self._run.scratch))
+        try:
+            size = os.stat(path).st_size
+            if size > step.output_max:
+                return _too_large(f"its output file has {size} bytes", step.output_max, ended)
+            return Done(output=offers.of_file("output", path))
+        except OSError as error:
+            said = f"but its output file cannot be read: {error.strerror or error}"
+            reason = f"{program.spell(ended.status)}, {said}"
+            return TryAgain(reason=reason, code="no-output")
+
+
+def _write(path: str, raw: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(raw)
+
+
+def _not_started(error: OSError, program: str, reason: str) -> Decided:
+    """A program that cannot be one is a person's affair; a system that is short of something recovers."""
+    if error.filename == program and error.errno in _NO_PROGRAM:
+        return HoldBack(code="cannot_start", reason=reason)
+    if error.errno in _SHORT:
+        return Later(seconds=_WAIT, reason=reason)
+    return TryAgain(reason=reason, code="cannot_start")
+
+
+def _words(ended: program.Ended) -> str:
+    spelled = program.spell(ended.status)
+    return faulttext.clean(f"{spelled}: {ended.last_line}" if ended.last_line else spelled)
+
+
+def _silent(name: str, step: ProgramStep, ended: program.Ended) -> str:
+    said = f"{name} printed nothing for {step.silence:g} s and was stopped"
+    return faulttext.clean(f"{said}; last: {ended.last_line}" if ended.last_line else said)
+
+
+def meaning_of(step: ProgramStep, status: int) -> ExitMeaning:
+    """What a step says of an exit status; a signal is a failed try."""
+    for rule in (*step.exits, *EXITS):
+        if rule.code == status:
+            return rule.means
+    return ExitMeaning.RETRY
+
+
+def _meaning(step: ProgramStep, ended: program.Ended) -> Decided | None:
+    """The decision that `run`'s end stands for; None where it did its work."""
+    means, said = meaning_of(step, ended.status), _words(ended)
+    if means is ExitMeaning.DONE:
+        return None
+    if means is ExitMeaning.LATER:
+        return Later(seconds=_WAIT, reason=said)
+    if means is ExitMeaning.HOLD:
+        return HoldBack(code="program", reason=said)
+    if means is ExitMeaning.SKIP:
+        return LeftOut(reason=said)
+    if means is ExitMeaning.FAIL:
+        return Failed(reason=said)
+    return TryAgain(reason=said, code=program.spell(ended.status).replace(" ", "-"))
+
+
+def _too_large(what: str, most: int, ended: program.Ended) -> TryAgain:
+    reason = f"{program.spell(ended.status)}, but {what}, the most is {most} (output.max)"
+    return TryAgain(reason=reason, code="output-too-large")
