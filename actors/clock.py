@@ -49,3 +49,8 @@ class SystemClock:
     async def wait(self, seconds: float) -> None:
         """Sleep; a suspend of the machine may stretch it, so nobody sleeps longer than a coarse tick."""
         await anyio.sleep(seconds)
+
+
+def monotonic() -> int:
+    """Microseconds of CLOCK_MONOTONIC, the clock by which a service manager orders what it is told."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000

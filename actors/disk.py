@@ -85,6 +85,8 @@ class ThreadDisk:
             for number in range(threads)
         ]
         self._rung = False
+        self.finished = 0
+        """Calls that came back, for whoever watches that the threads do not hang."""
         self._open = True
         self._closing = False
         for thread in self._threads:
@@ -227,4 +229,5 @@ class ThreadDisk:
             pass
         self._rung = False
         while self._finished:
+            self.finished += 1
             self._finished.popleft().done.ring()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+from attrs import frozen
 
 from resumed.schemas import release
 from resumed.schemas.errors import StoreError
@@ -26,6 +27,7 @@ from .describe import Describer
 from .disk import ThreadDisk
 from .door import Door, Workflows
 from .pools import Worker
+from .pulse import Pulse
 from .reception import Reception
 from .supervisor import Supervisor
 from .workers import WorkerProcess
@@ -34,6 +36,18 @@ logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 10.0
 """How long an earlier daemon's keepers may take to end what they keep."""
+
+
+@frozen(kw_only=True)
+class Figures:
+    """The daemon in a few numbers, cheap enough to be asked for every second."""
+
+    open: int
+    at_work: int
+    """Jobs that have a try in a worker's hands."""
+    workers: int
+    loading: int
+    trouble: str = ""
 
 
 class House:
@@ -54,6 +68,8 @@ class House:
         self._disk = ThreadDisk()
         self._reads = ThreadDisk()
         self._group: anyio.abc.TaskGroup | None = None
+        self._outer: anyio.abc.TaskGroup | None = None
+        self._threads = Pulse(self._disk, self._reads)
         self.supervisor = Supervisor(
             layout,
             clock=clock,
@@ -78,16 +94,18 @@ class House:
         self._contained.become_subreaper()
         _spare_the_collector()
         async with anyio.create_task_group() as outer:
-            await outer.start(self._disk.run)
-            await outer.start(self._reads.run)
             try:
+                # Not `start`: canceled meanwhile, it would wait for threads that only the end below ends.
+                outer.start_soon(self._disk.run)
+                outer.start_soon(self._reads.run)
+                self._outer = outer
                 await self._settle()
                 async with anyio.create_task_group() as group:
                     self._group = self._describer.group = group
                     await group.start(self.supervisor.run)
                     task_status.started()
             finally:
-                self._group = self._describer.group = None
+                self._group = self._describer.group = self._outer = None
                 self._disk.close()
                 self._reads.close()
 
@@ -123,6 +141,24 @@ class House:
         )
         await worker.start(self._group)
         return worker
+
+    def figures(self) -> Figures:
+        """How the daemon is now."""
+        hands = self.supervisor.workshop.slots.hands
+        return Figures(
+            open=len(self.supervisor.entries),
+            at_work=len({job for hand in hands.values() for job, _, _ in hand.held}),
+            workers=len(hands),
+            loading=self.supervisor.loading,
+        )
+
+    def beats(self) -> bool:
+        """Whether the disk's threads have moved since this was asked last; true while they are not there."""
+        return self._outer is None or self._threads.beats(self._outer)
+
+    def allow_workers(self, most: int) -> None:
+        """How many workers there may be from now on; those that are too many end when they are idle."""
+        self.supervisor.workshop.slots.most = most
 
     async def drain(self, seconds: float) -> None:
         """Stop what runs in good order and park every job."""

@@ -48,7 +48,7 @@ class Slots:
         wait: Callable[[float], Awaitable[None]],
     ) -> None:
         self._spawn = spawn
-        self._most = most
+        self.most = most
         self._start_soon = start_soon
         self._offer = offer
         self._trouble = trouble
@@ -106,7 +106,7 @@ class Slots:
         if coming >= len(pool.waiting):
             return
         total = len(self.hands) + sum(each.starting for each in self.pools.values())
-        if total >= self._most and not self._end_idle(pool):
+        if total >= self.most and not self._end_idle(pool):
             return
         pool.starting += 1
         pool.grown = self._seconds()

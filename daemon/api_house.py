@@ -4,7 +4,7 @@ from attrs import frozen
 
 from resumed.schemas.views import HouseView, Quarantined
 
-from .desk import Desk, WorkflowRow
+from .desk import Desk, Reloaded, WorkflowRow
 from .peers import Peer
 
 
@@ -48,3 +48,8 @@ async def workflows(desk: Desk, _peer: Peer, _asked: Nothing) -> WorkflowsAnswer
 async def quarantined(desk: Desk, _peer: Peer, _asked: Nothing) -> QuarantinedAnswer:
     """The jobs that were set aside, and why."""
     return QuarantinedAnswer(jobs=tuple(desk.jobs.quarantined()))
+
+
+async def reload(desk: Desk, _peer: Peer, _asked: Nothing) -> Reloaded:
+    """Reads the configuration and the workflows again; answers when that is done."""
+    return await desk.reload()

@@ -1,6 +1,6 @@
-"""The daemon's configuration: flags over the file over defaults; reads one file and changes nothing.
+"""The daemon's configuration: flags over the file over the service manager's folders over defaults.
 
-Every refusal here comes before the daemon has touched anything else.
+It reads one file and changes nothing; every refusal here comes before the daemon has touched anything else.
 """
 
 import os
@@ -47,6 +47,16 @@ class _File:
     backend: str | None = None
     stop_timeout: str | None = None
     workers: int | None = None
+
+
+def own_home(config: Config, environ: Mapping[str, str], uid: int) -> Path | None:
+    """The home folder of a user's own daemon; None for root, and for a user that exists for the daemon alone.
+
+    The home of such a user is where its state lies, and no place for anybody's inputs.
+    """
+    home = _home(environ)
+    alone = uid == ROOT or home == Path("/") or config.state == home or config.state in home.parents
+    return None if alone else home
 
 
 def default_file(environ: Mapping[str, str], uid: int) -> Path:
@@ -105,7 +115,15 @@ def _set(record: _File) -> dict[str, Any]:
     return {each.name: value for each in fields(_File) if (value := getattr(record, each.name)) is not None}
 
 
+def _given(environ: Mapping[str, str], name: str) -> Path | None:
+    """The folder that the service manager made for us (systemd.exec(5)); the first, where it made several."""
+    first = environ.get(name, "").split(":")[0]
+    return Path(first) if first.startswith("/") else None
+
+
 def _config_home(environ: Mapping[str, str], uid: int) -> Path:
+    if given := _given(environ, "CONFIGURATION_DIRECTORY"):
+        return given
     if uid == ROOT:
         return Path("/etc/resumed")
     return Path(environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config") / "resumed"
@@ -122,6 +140,8 @@ def _defaults(environ: Mapping[str, str], uid: int) -> _File:
     else:
         state = Path(environ.get("XDG_STATE_HOME") or _home(environ) / ".local/state") / "resumed"
         run = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}") / "resumed"
+    state = _given(environ, "STATE_DIRECTORY") or state
+    run = _given(environ, "RUNTIME_DIRECTORY") or run
     return _File(
         state=str(state),
         socket=environ.get("RESUMED_SOCKET") or str(run / "control"),

@@ -15,6 +15,7 @@ from attrs import define, evolve, field
 
 from resumed.schemas.errors import BusyError, StoreError
 
+from .passed import PassedSeat
 from .peers import ROOT, Peer
 from .socket import OVERLOAD, Seat, Stream
 
@@ -47,7 +48,7 @@ Serve = Callable[[Connection], Awaitable[None]]
 class Doorman:
     """Accepts connections at a seat and serves each in a task of its own."""
 
-    def __init__(self, seat: Seat, serve: Serve, own_uid: int) -> None:
+    def __init__(self, seat: Seat | PassedSeat, serve: Serve, own_uid: int) -> None:
         self._seat = seat
         self._serve = serve
         self._ours = frozenset({ROOT, own_uid})

@@ -1,5 +1,6 @@
 """What the socket's methods and the incoming folder may ask for: the supervisor's and the shelf's face."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -83,8 +84,22 @@ class Shelf(Protocol):
 
 
 @frozen(kw_only=True)
+class Reloaded:
+    """What took effect when everything was read again, and what did not, one sentence each."""
+
+    said: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+async def _nothing_again() -> Reloaded:
+    return Reloaded()
+
+
+@frozen(kw_only=True)
 class Desk:
     """All that a method may reach."""
 
     jobs: Jobs
     shelf: Shelf
+    reload: Callable[[], Awaitable[Reloaded]] = _nothing_again
+    """Reads the configuration and the workflows again."""

@@ -1,22 +1,31 @@
 """`resumed`: the daemon's command line; what each refusal to start means as an exit code."""
 
+import errno
+import faulthandler
+import logging
 import os
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resumed.schemas import control
-from resumed.schemas.errors import BusyError, ResumedError
+from resumed.schemas.errors import BusyError, ResumedError, StoreError
 from resumed.schemas.release import VERSION
 
+if TYPE_CHECKING:
+    from .config import Config
+
+PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+"""What a disk refuses a start with today and may not tomorrow."""
 MOST_DESCRIPTORS = 65_536
 """Each open job has a log at hand and each worker a socket; the usual soft limit is 1,024."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command; 0 done, 75 another daemon holds the store, 78 do not restart."""
+    """Runs one command; 0 done, 75 try again (another daemon holds the store), 78 do not restart."""
     import click
 
     try:
@@ -52,16 +61,39 @@ def _commands() -> Any:
     def top() -> None:
         """A daemon for long jobs on one Linux host."""
 
+    places = [
+        click.option("--config", metavar="FILE", help="the configuration file"),
+        click.option("--state", metavar="DIR", help="where all state lies"),
+        click.option("--socket", metavar="PATH", help="where resumectl finds the daemon"),
+        click.option("--workflows", metavar="DIR", help="the folder of workflow files"),
+        click.option("--incoming", metavar="DIR", help="the watched folder (default: STATE/incoming)"),
+        click.option("--backend", type=click.Choice(["asyncio", "trio"]), help="the event loop"),
+    ]
+
+    def placed(command: Any) -> Any:
+        for option in reversed(places):
+            command = option(command)
+        return command
+
     @top.command()
-    @click.option("--config", metavar="FILE", help="the configuration file")
-    @click.option("--state", metavar="DIR", help="where all state lies")
-    @click.option("--socket", metavar="PATH", help="where resumectl finds the daemon")
-    @click.option("--workflows", metavar="DIR", help="the folder of workflow files")
-    @click.option("--incoming", metavar="DIR", help="the watched folder (default: STATE/incoming)")
-    @click.option("--backend", type=click.Choice(["asyncio", "trio"]), help="the event loop")
+    @placed
     def serve(config: str | None, **flags: str | None) -> None:
         """Serve until SIGTERM."""
         _serve(config, flags)
+
+    @top.command("check-config")
+    @placed
+    def check_config(config: str | None, **flags: str | None) -> None:
+        """Look at all that `serve` would refuse, and at the workflow files; changes nothing."""
+        _check_config(config, flags)
+
+    @top.command()
+    @click.option("--socket", metavar="PATH", help="the daemon's socket (or RESUMED_SOCKET)")
+    def reload(socket: str | None) -> None:
+        """Let the daemon read its configuration and workflows again, and wait until it has."""
+        from . import asking
+
+        raise _LeaveError(asking.reload(socket))
 
     @top.command()
     @click.argument("folder", metavar="DIR")
@@ -76,19 +108,60 @@ def _commands() -> Any:
 
 
 def _serve(config_file: str | None, flags: Mapping[str, str | None]) -> None:
-    from . import config, logs
+    from . import logs, orders
 
+    orders.hear_early()
     logs.begin(os.environ)
-    try:
-        chosen = config.load(Path(config_file) if config_file else None, flags, os.environ, os.geteuid())
+    # A watchdog ends us with SIGABRT: where each thread stood is then in the journal.
+    faulthandler.enable()
+    with _refusals():
+        again = _reader(config_file, flags)
+        chosen = again()
         from . import serve  # only now: a bad configuration needs no loop to be refused
 
         _raise_limit()
-        serve.run(chosen, VERSION)
-    except BusyError as error:
-        raise _LeaveError(control.EXIT_TEMPORARY, logs.escape(str(error))) from None
+        serve.begin(chosen, again, VERSION, os.environ)
+
+
+def _check_config(config_file: str | None, flags: Mapping[str, str | None]) -> None:
+    from . import logs
+
+    logging.disable()  # what is found is printed, in one place
+    with _refusals():
+        chosen = _reader(config_file, flags)()
+        from . import premises, serve
+
+        premises.look(chosen, passed=False)
+        shelf = serve.shelf_of(chosen)
+        shelf.reload()
+        for problem in shelf.problems:
+            print(f"! {logs.escape(problem)}")
+        places = f"state {chosen.state}, socket {chosen.socket}, incoming {chosen.incoming}"
+        print(logs.escape(f"{places}, workflows {', '.join(shelf.names()) or 'none'}: nothing is refused"))
+
+
+def _reader(config_file: str | None, flags: Mapping[str, str | None]) -> Callable[[], "Config"]:
+    """Reads the configuration, each time anew, as this start was asked to."""
+    from . import config
+
+    file, environ = Path(config_file).absolute() if config_file else None, dict(os.environ)
+    return lambda: config.load(file, flags, environ, os.geteuid())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What a refusal to start means as an exit code: to try again later, or not to be tried again."""
+    from . import logs
+    from .orders import EarlyStop
+
+    try:
+        yield
+    except EarlyStop:
+        raise _LeaveError(control.EXIT_DONE, "asked to stop while starting") from None
     except ResumedError as error:
-        raise _LeaveError(control.EXIT_DO_NOT_RESTART, logs.escape(str(error))) from None
+        later = isinstance(error, BusyError) or (isinstance(error, StoreError) and error.errno in PASSING)
+        code = control.EXIT_TEMPORARY if later else control.EXIT_DO_NOT_RESTART
+        raise _LeaveError(code, logs.escape(str(error))) from None
 
 
 def _raise_limit() -> None:

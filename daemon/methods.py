@@ -24,6 +24,7 @@ from .api_jobs import (
     SubmitAsked,
     ToldAnswer,
 )
+from .desk import Reloaded
 from .peers import Role
 
 
@@ -47,6 +48,7 @@ METHODS = {
     "Watch": Method(Role.VIEWER, JobAsked, RowAnswer, api_jobs.watch, more=True),
     "Log": Method(Role.VIEWER, PieceAsked, LogAnswer, api_files.log),
     "Output": Method(Role.VIEWER, PieceAsked, OutputAnswer, api_files.output),
+    "Reload": Method(Role.OPERATOR, Nothing, Reloaded, api_house.reload),
     "Submit": Method(Role.SUBMITTER, SubmitAsked, ToldAnswer, api_jobs.submit),
     "Pause": Method(Role.OPERATOR, PauseAsked, ToldAnswer, api_jobs.pause),
     "Resume": Method(Role.OPERATOR, ReasonAsked, ToldAnswer, api_jobs.resume),

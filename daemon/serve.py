@@ -1,82 +1,129 @@
 """`resumed serve`: takes the store and the socket, then runs supervisor, socket and incoming folder together.
 
-The order that must hold: what can be refused by looking, then the seat at the socket, then the store and its
-lock, so that a refused start leaves no store behind; the jobs before the doors. At the end: the incoming
-folder rests, tries are stopped in good order, the doors close.
+The order that must hold: what can be refused by looking, then the lock of a store that is there, then the
+seat at the socket, and only then is a store made, so that a refused start leaves nothing behind. The jobs
+before the doors, the doors before `ready`. At the end: the incoming folder rests, tries are stopped in good
+order, the doors close.
 """
 
 import logging
 import os
-import signal
-import stat
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
+import anyio.abc
 from attrs import frozen
 
 from resumed.actors.clock import Clock, SystemClock
 from resumed.actors.containment import start_time
 from resumed.actors.house import House
-from resumed.schemas.errors import BusyError, StoreError
+from resumed.schemas.errors import BusyError, ResumedError
 from resumed.store import layout as store_layout
 from resumed.store import lock
 from resumed.store.layout import Layout
+from resumed.store.lock import Lock
 
-from . import conversation, rights
+from . import config as configs
+from . import conversation, notify, passed, premises
 from .answers import Answers
 from .config import Config
 from .connections import Doorman
 from .desk import Desk, Jobs
+from .herald import Herald
 from .incoming import Incoming, PlacedLayout
+from .notify import Notifier
+from .orders import SIGNALS, Orders
+from .passed import PassedSeat
+from .reloading import Reloading
 from .shelf import WorkflowShelf
 from .socket import Seat
 
-RELOAD_EVERY = 5.0
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
 log = logging.getLogger(__name__)
+
+
+@frozen(kw_only=True)
+class Start:
+    """What a start goes by: the configuration, how to read it again, and what the service manager gave."""
+
+    config: Config
+    again: Callable[[], Config]
+    release: str
+    notifier: Notifier
+    seat: PassedSeat | None
 
 
 @frozen(kw_only=True)
 class Taken:
     """What was taken before the loop runs."""
 
-    config: Config
+    start: Start
     layout: Layout
-    seat: Seat
+    seat: Seat | PassedSeat
     shelf: WorkflowShelf
     clock: Clock
-    release: str
 
 
-def run(config: Config, release: str) -> None:
-    """Serves until a signal; BusyError and StoreError are refusals to start."""
-    with taken(config, release) as had:
-        anyio.run(partial(serve, had), backend=config.backend)
+def begin(
+    config: Config, again: Callable[[], Config], release: str, environ: MutableMapping[str, str]
+) -> None:
+    """Serves until a signal; BusyError, StoreError and FaultyInputError are refusals to start.
+
+    What the service manager gave us is taken out of `environ`.
+    """
+    pid = os.getpid()
+    notifier, seat = notify.take(environ, pid), passed.take(environ, pid)
+    run(Start(config=config, again=again, release=release, notifier=notifier, seat=seat))
+
+
+def run(start: Start) -> None:
+    """Serves until a signal."""
+    with taken(start) as had:
+        try:
+            anyio.run(partial(serve, had), backend=start.config.backend)
+        except BaseExceptionGroup as group:
+            # A refusal that only the loop could find, a store that cannot be listed, is one like the others.
+            refused = _only(group)
+            if isinstance(refused, ResumedError):
+                raise refused from None
+            raise
+
+
+def _only(error: BaseException) -> BaseException:
+    """What a group holds when that is one error, else the group."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 @contextmanager
-def taken(config: Config, release: str) -> Iterator[Taken]:
+def taken(start: Start) -> Iterator[Taken]:
     """The store and the socket, held together and given up together."""
-    clock = SystemClock()
-    _check_state(config)
-    _check_incoming(config)
-    seat = Seat(config.socket)
-    try:
+    clock, config = SystemClock(), start.config
+    premises.look(config, passed=start.seat is not None)
+    with ExitStack() as held:
+        there = Layout(config.state).store_file.exists()
+        if there:
+            held.callback(_hold(Layout(config.state), clock).release)
+        seat = start.seat or Seat(config.socket)
+        held.callback(seat.leave)
         layout = _made(config, clock)
-        held = lock.hold(layout, _own_identity(clock))
-        try:
-            shelf = WorkflowShelf(config.workflows, None if os.geteuid() == rights.ROOT else Path.home())
-            shelf.reload()
-            yield Taken(config=config, layout=layout, seat=seat, shelf=shelf, clock=clock, release=release)
-        finally:
-            held.release()
-    finally:
-        seat.leave()
+        if not there:
+            held.callback(_hold(layout, clock).release)
+        shelf = shelf_of(config)
+        shelf.reload()
+        yield Taken(start=start, layout=layout, seat=seat, shelf=shelf, clock=clock)
+
+
+def shelf_of(config: Config) -> WorkflowShelf:
+    """The workflow files that a configuration names, not read yet."""
+    return WorkflowShelf(config.workflows, configs.own_home(config, os.environ, os.geteuid()))
+
+
+def _hold(layout: Layout, clock: Clock) -> Lock:
+    return lock.hold(layout, _own_identity(clock))
 
 
 def _made(config: Config, clock: Clock) -> Layout:
@@ -85,7 +132,7 @@ def _made(config: Config, clock: Clock) -> Layout:
     except FileExistsError:
         raise BusyError(f"cannot make the store {config.state}: another process is making it") from None
     except OSError as error:
-        raise _unusable(config.state, error) from None
+        raise premises.unusable(config.state, error) from None
     if config.incoming != layout.incoming:
         return PlacedLayout(layout.root, config.incoming)
     return layout
@@ -93,7 +140,7 @@ def _made(config: Config, clock: Clock) -> Layout:
 
 async def serve(had: Taken) -> None:
     """Runs the daemon until a signal has drained it."""
-    config, shelf = had.config, had.shelf
+    config, shelf = had.start.config, had.shelf
     house = House(
         had.layout,
         shelf,
@@ -102,36 +149,47 @@ async def serve(had: Taken) -> None:
         most_workers=config.workers,
         shelf=lambda: (shelf.names(), shelf.problems),
     )
-    answers = Answers(Desk(jobs=house.jobs, shelf=shelf), os.geteuid(), had.release)
+    reloading = Reloading(
+        config, shelf, had.start.again, had.start.notifier, lambda found: house.allow_workers(found.workers)
+    )
+    desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now)
+    answers = Answers(desk, os.geteuid(), had.start.release)
     doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), os.geteuid())
     intake = Incoming(had.layout, house.jobs, had.clock)
+    herald = Herald(had.start.notifier, house)
+    orders = Orders(reloading.ring)
     with anyio.open_signal_receiver(*SIGNALS) as signals:
         async with anyio.create_task_group() as tasks:
-            await tasks.start(house.run)
+            tasks.start_soon(orders.hear, signals)
+            tasks.start_soon(herald.run)
             async with anyio.create_task_group() as doors:
-                await doors.start(doorman.run)
-                await doors.start(intake.run)
-                doors.start_soon(_reload, shelf)
-                _say_ready(had, house.jobs)
-                await _wait_and_drain(signals, intake, house, config.stop_timeout)
+                with orders.opening:
+                    await tasks.start(house.run)
+                    await doors.start(doorman.run)
+                    await doors.start(intake.run)
+                    doors.start_soon(reloading.run)
+                    _say_ready(had, house.jobs)
+                    herald.ready()
+                    await anyio.sleep_forever()
+                # Asked to stop, wherever the start had come to.
+                seconds = reloading.config.stop_timeout
+                log.info(
+                    "The daemon was asked to stop (%s) and has %g seconds for it.", orders.asked, seconds
+                )
+                herald.stopping(seconds)
+                intake.rest()
+                await _drain(orders, house, seconds)
                 doors.cancel_scope.cancel()
             tasks.cancel_scope.cancel()
     log.info("The daemon stopped.")
 
 
-async def _wait_and_drain(
-    signals: AsyncIterator[signal.Signals], intake: Incoming, house: House, seconds: float
-) -> None:
-    """Returns once a signal came and the tries are stopped; a second signal hurries."""
-    asked = await anext(signals)
-    log.info("The daemon was asked to stop (%s) and has %g seconds for it.", asked.name, seconds)
-    intake.rest()
-
+async def _drain(orders: Orders, house: House, seconds: float) -> None:
+    """Returns once the tries are stopped; a second signal hurries."""
     async with anyio.create_task_group() as waiting:
 
         async def hurry() -> None:
-            again = await anext(signals)
-            log.warning("The daemon was asked again to stop (%s), and hurried.", again.name)
+            await orders.hurry.wait()
             await house.drain(0)
             waiting.cancel_scope.cancel()
 
@@ -140,67 +198,18 @@ async def _wait_and_drain(
         waiting.cancel_scope.cancel()
 
 
-async def _reload(shelf: WorkflowShelf) -> None:
-    """Looks at the workflow files from time to time; the jobs at work keep what they were admitted with."""
-    while True:
-        await anyio.sleep(RELOAD_EVERY)
-        if await to_thread.run_sync(shelf.reload):
-            log.info("The workflows were read again: %s.", ", ".join(shelf.names()) or "none")
-
-
 def _say_ready(had: Taken, jobs: Jobs) -> None:
     view = jobs.house()
     log.info(
         "ready: store %s, socket %s, incoming %s, workflows %s; %d open jobs, %d set aside; loop %s.",
         had.layout.root,
-        had.config.socket,
+        had.seat.path,
         had.layout.incoming,
         ", ".join(had.shelf.names()) or "none",
         view.open,
         view.quarantined,
-        had.config.backend,
+        had.start.config.backend,
     )
-
-
-def _check_state(config: Config) -> None:
-    """A folder that is there must be a folder of ours alone, and hold no store that we cannot open."""
-    try:
-        there = os.stat(config.state)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _unusable(config.state, error) from None
-    why = rights.problem(there)
-    if not stat.S_ISDIR(there.st_mode):
-        why = "it is no folder"
-    elif there.st_uid != os.geteuid():
-        why = f"it belongs to uid {there.st_uid}, expected our own ({os.geteuid()})"
-    if why:
-        raise StoreError(f"cannot use the store {config.state}: {why}", path=str(config.state))
-    store_layout.check(Layout(config.state))
-
-
-def _check_incoming(config: Config) -> None:
-    """A watched folder elsewhere must be there, and lie where a rename can reach it."""
-    if config.incoming == config.state / "incoming":
-        return
-    try:
-        there = os.stat(config.incoming)
-    except OSError as error:
-        raise _unusable(config.incoming, error) from None
-    beside = config.state
-    while not beside.exists():
-        beside = beside.parent
-    if there.st_dev != os.stat(beside).st_dev:
-        raise StoreError(
-            f"cannot watch {config.incoming}: it lies on another file system than the store {config.state}, "
-            "and files are taken in by a rename",
-            path=str(config.incoming),
-        )
-
-
-def _unusable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"cannot use {path}: {error.strerror or error}", path=str(path))
 
 
 def _new_id() -> str:

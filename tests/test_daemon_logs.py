@@ -9,7 +9,7 @@ from resumed.daemon import check, logs
 from resumed.store.examine import Finding
 
 
-def spelled(message: str, *arguments: object, trace: bool = False) -> list[str]:
+def spelled(message: str, *arguments: object, trace: bool = False, journal: bool = False) -> list[str]:
     exc = None
     if trace:
         try:
@@ -17,7 +17,7 @@ def spelled(message: str, *arguments: object, trace: bool = False) -> list[str]:
         except ValueError:
             exc = sys.exc_info()
     record = logging.LogRecord("resumed", logging.WARNING, __file__, 1, message, arguments, exc)
-    return logs.OneLine(stamped=False).format(record).split("\n")
+    return logs.OneLine(stamped=False, journal=journal).format(record).split("\n")
 
 
 def test_hostile_text_is_spelled_out() -> None:

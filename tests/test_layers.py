@@ -125,7 +125,10 @@ RIGHTS = {
     ),
     "open a socket": Right(
         words("socket socketserver"),
-        words("daemon/socket.py daemon/client.py daemon/notify.py actors/workers.py actors/worker"),
+        words(
+            "daemon/socket.py daemon/client.py daemon/notify.py daemon/passed.py actors/workers.py "
+            "actors/worker"
+        ),
         "peers are placed by the kernel at accept, and a worker has its inherited end only",
     ),
     "touch a process": Right(
@@ -136,7 +139,11 @@ RIGHTS = {
             "os.waitpid os.setsid anyio.run_process anyio.open_process anyio.open_signal_receiver "
             "trio.run_process"
         ),
-        words("actors/workers.py actors/containment.py daemon/main.py daemon/serve.py") | WORKER_PROCESS,
+        words(
+            "actors/workers.py actors/containment.py daemon/main.py daemon/serve.py daemon/orders.py "
+            "daemon/takeover.py"
+        )
+        | WORKER_PROCESS,
         "who starts a process tree must know that it is gone",
     ),
     "draw a random number": Right(
