@@ -13,13 +13,14 @@ from resumed.schemas.job import ItemState, Person, Status
 from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
-from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
+from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told, WhyView
 from resumed.store import archive, quarantine
 from resumed.store.layout import Layout
 
 from . import outputs, places, refusals, views
 from .door import Door
 from .entry import JobEntry, Stage
+from .lookback import Lookback, Piece
 from .machine.transition import transition
 from .mailbox import Message, Reply
 from .supervisor import Supervisor
@@ -41,6 +42,7 @@ class Reception:
         self._house = house
         self._shelf = shelf
         self._since = supervisor.clock.now()
+        self._lookback = Lookback(supervisor, self._look)
 
     # ---- requests -------------------------------------------------------------------------------------
 
@@ -170,6 +172,14 @@ class Reception:
         if isinstance(found, Refusal):
             return found
         return views.view(found[0], self._supervisor.clock.now(), str(found[1]))
+
+    async def why(self, job: str) -> WhyView | Refusal:
+        """Why the job stands as it does."""
+        return await self._lookback.why(job)
+
+    async def history(self, job: str, after: int, item: str) -> Piece | Refusal:
+        """A piece of the job's past."""
+        return await self._lookback.history(job, after, item)
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs (or with "" the job steps') wrote what they said."""

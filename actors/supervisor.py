@@ -188,17 +188,14 @@ class Supervisor:
         self._idle.set()
 
     async def _set_aside(self, entry: JobEntry, error: Exception) -> None:
-        """Move the folder whole and untouched to the quarantine, once nothing of the job runs any more; all
-        other jobs go on. A crash before the move leaves it to the next start."""
+        """Move the folder whole and untouched to the quarantine; all other jobs go on."""
         reason = "newer_schema" if isinstance(error, NewerSchemaError) else "damaged"
-        logger.error("job %s was set aside (%s): %s", entry.id, reason, error)
-        self._aside(entry, str(error))
-        await self.workshop.slots.until_free(entry.id)
         now = self.clock.now()
+        logger.error("job %s was set aside (%s): %s", entry.id, reason, error)
         try:
             await self.disk.call(quarantine.set_aside, self.layout, entry.id, reason, str(error), now)
         except (StoreError, OSError) as trouble:
-            entry.trouble = f"{error}; and {trouble}"
+            self._aside(entry, f"{error}; and {trouble}")
             return
         self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
 

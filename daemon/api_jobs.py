@@ -54,10 +54,11 @@ class ShowAsked:
 
 @frozen(kw_only=True)
 class ReasonAsked:
-    """A job, and why."""
+    """A job, and why; with a `record`, only if the job still stands at it."""
 
     job: str
     reason: str = ""
+    record: int = 0
 
 
 @frozen(kw_only=True)
@@ -66,6 +67,7 @@ class PauseAsked:
 
     job: str
     reason: str = ""
+    record: int = 0
     now: bool = False
 
 
@@ -76,6 +78,7 @@ class ItemsAsked:
     job: str
     items: tuple[str, ...] = ()
     reason: str = ""
+    record: int = 0
 
 
 @frozen(kw_only=True)
@@ -172,27 +175,33 @@ async def _row(desk: Desk, job: str) -> JobRow | Refusal:
 
 async def pause(desk: Desk, peer: Peer, asked: PauseAsked) -> ToldAnswer | Refusal:
     """Start nothing new of a job; with `now`, also stop what runs."""
-    return await _tell(desk, asked.job, Pause(by=peer.person, reason=asked.reason, now=asked.now))
+    return await _tell(
+        desk, asked.job, Pause(by=peer.person, reason=asked.reason, record=asked.record, now=asked.now)
+    )
 
 
 async def resume(desk: Desk, peer: Peer, asked: ReasonAsked) -> ToldAnswer | Refusal:
     """Go on with a paused or held job."""
-    return await _tell(desk, asked.job, Resume(by=peer.person, reason=asked.reason))
+    return await _tell(desk, asked.job, Resume(by=peer.person, reason=asked.reason, record=asked.record))
 
 
 async def cancel(desk: Desk, peer: Peer, asked: ReasonAsked) -> ToldAnswer | Refusal:
     """End a job: nothing new starts, what runs is stopped."""
-    return await _tell(desk, asked.job, Cancel(by=peer.person, reason=asked.reason))
+    return await _tell(desk, asked.job, Cancel(by=peer.person, reason=asked.reason, record=asked.record))
 
 
 async def retry(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusal:
     """Give failed or held items a fresh set of tries."""
-    return await _tell(desk, asked.job, Retry(by=peer.person, items=asked.items, reason=asked.reason))
+    return await _tell(
+        desk, asked.job, Retry(by=peer.person, items=asked.items, reason=asked.reason, record=asked.record)
+    )
 
 
 async def skip(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusal:
     """Leave items out and go on with the others."""
-    return await _tell(desk, asked.job, Skip(by=peer.person, items=asked.items, reason=asked.reason))
+    return await _tell(
+        desk, asked.job, Skip(by=peer.person, items=asked.items, reason=asked.reason, record=asked.record)
+    )
 
 
 async def _tell(desk: Desk, name: str, request: Request) -> ToldAnswer | Refusal:

@@ -75,6 +75,8 @@ def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int
         screen.show_json({"error": error.name, "parameters": error.parameters})
     commands = error.parameters.get("commands") or _possible(error.name, asked)
     complain(error, more=error.parameters.get("problems", ()), commands=commands)
+    if error.parameters.get("code") == control.MOVED:
+        return control.EXIT_MOVED
     return EXITS.get(error.name, control.EXIT_REFUSED)
 
 

@@ -6,11 +6,12 @@ from typing import Protocol
 
 from attrs import frozen
 
+from resumed.actors import lookback
 from resumed.actors.outputs import Piece
 from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told
+from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told, WhyView
 
 
 @frozen(kw_only=True)
@@ -55,6 +56,12 @@ class Jobs(Protocol):
 
     async def view(self, job: str) -> JobView | Refusal:
         """One job, whole; why not, when it cannot be read."""
+
+    async def why(self, job: str) -> WhyView | Refusal:
+        """Why a job stands as it does."""
+
+    async def history(self, job: str, after: int, item: str) -> lookback.Piece | Refusal:
+        """A piece of a job's past."""
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs wrote what they said."""

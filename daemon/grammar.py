@@ -47,6 +47,18 @@ def _show(made: argparse.ArgumentParser) -> None:
     made.add_argument("--all", action="store_true", help="every item, in the job's order")
 
 
+def _history(made: argparse.ArgumentParser) -> None:
+    _job(made)
+    made.add_argument("item", metavar="ITEM", nargs="?", help="only what touched this item")
+    made.add_argument("-n", "--last", type=_count, default=0, metavar="N", help="only the last N records")
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a count, got {word!r}")
+    return int(word)
+
+
 def _logs(made: argparse.ArgumentParser) -> None:
     _job(made)
     made.add_argument("item", metavar="ITEM", nargs="?", help="one item; else all that were started")
@@ -60,7 +72,14 @@ def _output(made: argparse.ArgumentParser) -> None:
 
 def _steer(made: argparse.ArgumentParser) -> None:
     _job(made)
+    _said(made)
+
+
+def _said(made: argparse.ArgumentParser) -> None:
     made.add_argument("--reason", default="", metavar="TEXT", help="kept in the job's history")
+    made.add_argument(
+        "--record", type=_count, default=0, metavar="N", help="only if the job still stands at this record"
+    )
 
 
 def _pause(made: argparse.ArgumentParser) -> None:
@@ -71,7 +90,7 @@ def _pause(made: argparse.ArgumentParser) -> None:
 def _items(made: argparse.ArgumentParser) -> None:
     _job(made)
     made.add_argument("items", metavar="ITEM", nargs="*", help="these items; else all failed and held ones")
-    made.add_argument("--reason", default="", metavar="TEXT", help="kept in the job's history")
+    _said(made)
 
 
 def _quarantine(made: argparse.ArgumentParser) -> None:
@@ -102,6 +121,22 @@ VERBS = (
         "one job, its items, and what may be done with it now",
         "resumectl show attic",
         _show,
+    ),
+    Verb(
+        "why",
+        "work",
+        "verbs_past:why",
+        "why a job stands as it does, and what may be done about it",
+        "resumectl why attic",
+        _job,
+    ),
+    Verb(
+        "history",
+        "work",
+        "verbs_past:history",
+        "all that happened to a job: when, who or what decided, and why",
+        "resumectl history attic -n 20",
+        _history,
     ),
     Verb(
         "watch",

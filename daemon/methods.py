@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from . import api_files, api_house, api_jobs
+from . import api_files, api_house, api_jobs, api_past
 from .api_files import LogAnswer, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
 from .api_jobs import (
@@ -24,6 +24,7 @@ from .api_jobs import (
     SubmitAsked,
     ToldAnswer,
 )
+from .api_past import HistoryAnswer, HistoryAsked, WhyAnswer
 from .desk import Reloaded
 from .peers import Role
 
@@ -45,6 +46,8 @@ METHODS = {
     "Quarantined": Method(Role.VIEWER, Nothing, QuarantinedAnswer, api_house.quarantined),
     "List": Method(Role.VIEWER, ListAsked, ListAnswer, api_jobs.list_jobs),
     "Show": Method(Role.VIEWER, ShowAsked, ShowAnswer, api_jobs.show),
+    "Why": Method(Role.VIEWER, JobAsked, WhyAnswer, api_past.why),
+    "History": Method(Role.VIEWER, HistoryAsked, HistoryAnswer, api_past.history),
     "Watch": Method(Role.VIEWER, JobAsked, RowAnswer, api_jobs.watch, more=True),
     "Log": Method(Role.VIEWER, PieceAsked, LogAnswer, api_files.log),
     "Output": Method(Role.VIEWER, PieceAsked, OutputAnswer, api_files.output),

@@ -5,10 +5,13 @@ screens of one noun look like stands in `render_<noun>`.
 """
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import letters
 from .letters import columns, cut, pad
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 DAY = 86_400
 
@@ -60,6 +63,27 @@ def moment(micros: int, now: float) -> str:
 def stamp(micros: int) -> str:
     """A wall clock reading in local time, whole."""
     return time.strftime("%F %T", time.localtime(micros / 1_000_000)) if micros else "-"
+
+
+def local(text: str) -> "datetime":
+    """A UTC text of the records in local time."""
+    from datetime import datetime  # only who looks back pays for it
+
+    return datetime.fromisoformat(text).astimezone()
+
+
+def time_of_day(at: "datetime", now: float, form: str = "%T") -> str:
+    """A local time as people read it: the day is named only when it is another one."""
+    days = (type(at).fromtimestamp(now, at.tzinfo).date() - at.date()).days
+    day = "" if days == 0 else "%a " if 0 < days < 6 else "%F "
+    return at.strftime(day + form)
+
+
+def hour_of(micros: int, now: float) -> str:
+    """A wall clock reading in local time to the minute, with its day when it is another one."""
+    from datetime import datetime
+
+    return time_of_day(datetime.fromtimestamp(micros / 1_000_000).astimezone(), now, "%H:%M")
 
 
 def span(seconds: float) -> str:

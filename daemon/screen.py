@@ -76,6 +76,11 @@ def complain(said: object, *, more: Iterable[object] = (), commands: Iterable[st
     print("\n".join(lines), file=sys.stderr)
 
 
+def remark(said: object) -> None:
+    """A sentence beside the output, on standard error."""
+    print(f"resumectl: {letters.clean(said, 500)}", file=sys.stderr)
+
+
 def prepare() -> None:
     """Make the two streams take every text: a letter that the locale does not have is spelled in ASCII."""
     for name in ("stdout", "stderr"):

@@ -13,7 +13,7 @@ from .screen import Screen
 
 def steer(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """Pause, resume, cancel, retry, skip."""
-    parameters: dict[str, Any] = {"job": asked.job, "reason": asked.reason}
+    parameters: dict[str, Any] = {"job": asked.job, "reason": asked.reason, "record": asked.record}
     if asked.verb in ("retry", "skip"):
         parameters["items"] = asked.items
     if asked.verb == "pause":

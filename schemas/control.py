@@ -11,6 +11,8 @@ MAX_MESSAGE = 4 * 1024 * 1024
 
 ERROR_REFUSED = f"{INTERFACE}.Refused"
 """Parameters: code, reason, commands (list of text)."""
+MOVED = "moved"
+"""The code of a refusal: the job has moved on from the record that the command was bound to."""
 ERROR_NO_SUCH = f"{INTERFACE}.NoSuch"
 """Parameters: kind (job, item), name, reason."""
 ERROR_NOT_PERMITTED = f"{INTERFACE}.NotPermitted"

@@ -9,13 +9,15 @@ from .decisions import Answer
 from .job import Artifact, Person
 
 
-# Requests of persons.
+# Requests of persons. One with a `record` is meant for the job as it stood at that line, and is refused where
+# the job has moved on.
 @frozen(kw_only=True)
 class Pause:
     """Start nothing new; with `now`, also stop what runs."""
 
     by: Person
     reason: str = ""
+    record: int = 0
     now: bool = False
 
 
@@ -25,6 +27,7 @@ class Resume:
 
     by: Person
     reason: str = ""
+    record: int = 0
 
 
 @frozen(kw_only=True)
@@ -33,6 +36,7 @@ class Cancel:
 
     by: Person
     reason: str = ""
+    record: int = 0
 
 
 @frozen(kw_only=True)
@@ -42,6 +46,7 @@ class Retry:
     by: Person
     items: tuple[str, ...] = ()
     reason: str = ""
+    record: int = 0
 
 
 @frozen(kw_only=True)
@@ -51,6 +56,7 @@ class Skip:
     by: Person
     items: tuple[str, ...] = ()
     reason: str = ""
+    record: int = 0
 
 
 Request = Pause | Resume | Cancel | Retry | Skip

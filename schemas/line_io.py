@@ -70,6 +70,21 @@ def read_line(payload: bytes, level: int, what: str) -> Line:
         raise DamagedError(str(error)) from None
 
 
+def read_past(payload: bytes, level: int, what: str) -> Line:
+    """The same line without the snapshot that it opens with, which nobody wants who only looks back."""
+    try:
+        value = strict.parse_own(payload, what)
+        if level != STATE_SCHEMA:
+            value = migrations.migrate("line", value, level, what)
+        if isinstance(value, dict):
+            value.pop("opening", None)
+        return codec.from_plain(value, Line, what)
+    except FaultyInputError as error:
+        if type(error) is not FaultyInputError:
+            raise
+        raise DamagedError(str(error)) from None
+
+
 def read_link(payload: bytes, what: str) -> tuple[int, str]:
     """The sequence and the `previous` of a line of any level, whatever else it holds."""
     try:

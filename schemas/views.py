@@ -109,3 +109,76 @@ class Told:
     """The attempt (epoch) that runs now or will run next; 0 when none will."""
     repeated: bool = False
     """True when the job already stood so and nothing was written."""
+
+
+@frozen(kw_only=True)
+class HistoryRow:
+    """One transition of a job as its log has it: who or what decided, by which rule, what, and why."""
+
+    sequence: int
+    at: str
+    """UTC text, as in the records."""
+    epoch: int
+    by: str
+    transition: str
+    rule: str
+    choice: str
+    reason: str = ""
+    started: tuple[str, ...] = ()
+    """Items (or `step NAME`) of which a try was started in the same commit."""
+    stopped: tuple[str, ...] = ()
+    """Items (or `step NAME`) of which the running try was told to stop."""
+    evidence: str = ""
+    """What changed nothing and was kept, as JSON text, cut where it is long."""
+
+
+@frozen(kw_only=True)
+class WhyEvent:
+    """One thing that happened to a job: when (UTC text), a word, and the rest."""
+
+    at: str
+    word: str
+    said: str
+
+
+@frozen(kw_only=True)
+class WhyCheck:
+    """One thing that was really checked, and what came of it."""
+
+    name: str
+    said: str
+    good: bool = True
+
+
+@frozen(kw_only=True)
+class WhyWake:
+    """What lets the job go on: at a time (UTC text), or without one when something else must happen."""
+
+    said: str
+    at: str = ""
+
+
+@frozen(kw_only=True)
+class Possible:
+    """A command that would change or show something now, and what it does."""
+
+    command: str
+    means: str
+
+
+@frozen(kw_only=True)
+class WhyView:
+    """`resumectl why`: why a job stands as it does, and what may be done about it."""
+
+    row: JobRow
+    reason: str
+    events: tuple[WhyEvent, ...] = ()
+    checks: tuple[WhyCheck, ...] = ()
+    wakes: tuple[WhyWake, ...] = ()
+    not_done: tuple[str, ...] = ()
+    """What the machine leaves undone, and for which reason."""
+    record: int = 0
+    """The record that the commands are bound to, 0 when they are not."""
+    commands: tuple[Possible, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What of the job's past cannot be told, and why."""

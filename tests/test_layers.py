@@ -66,6 +66,7 @@ DOORS = {"front": words("resumed.daemon.client")}
 CLIENT = words(
     "daemon/cli.py daemon/client.py daemon/completion.py daemon/grammar.py daemon/jobtext.py "
     "daemon/letters.py daemon/pieces.py daemon/render.py daemon/render_house.py daemon/render_jobs.py "
+    "daemon/render_past.py daemon/verbs_past.py "
     "daemon/screen.py daemon/verbs_house.py daemon/verbs_jobs.py daemon/verbs_steer.py daemon/verbs_work.py "
     "daemon/waiting.py"
 )

@@ -37,7 +37,11 @@ def first_line(
     )
     admitted = Entry(
         transition="admit",
-        decision=Decision(by=job.requester, rule="admit", choice=f"admitted with {len(rows)} items"),
+        decision=Decision(
+            by=job.requester,
+            rule="admit",
+            choice=f"admitted with {len(rows)} item{'' if len(rows) == 1 else 's'}",
+        ),
         changes=Changes(),
     )
     return Line(sequence=1, epoch=0, previous=previous, at=now, entries=(admitted,), opening=opening)

@@ -4,7 +4,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 
-from .draft import NOT_GONE
+from .draft import NOT_GONE as NOT_GONE
 from .due import next_start, wanted
 from .requests import ITEM_HOLDS
 

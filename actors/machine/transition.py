@@ -42,6 +42,8 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
     draft = Draft(snapshot, now)
     if snapshot.outcome is not None and decider != "person":
         choice: str | Refusal | Unchanged = Unchanged(reason=f"{snapshot.job.id} has ended")
+    elif snapshot.outcome is None and getattr(event, "record", 0) not in (0, snapshot.sequence):
+        choice = _moved(snapshot, name, event)
     else:
         choice = law(draft, event)
     if isinstance(choice, Unchanged) and isinstance(event, events.Returned):
@@ -59,6 +61,16 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
             reason=getattr(event, "reason", "") or getattr(event, "detail", ""),
         ),
         changes=draft.changes(),
+    )
+
+
+def _moved(snapshot: Snapshot, verb: str, event: Any) -> Refusal:
+    """The request was meant for another record than the present one."""
+    job = snapshot.job.id
+    return Refusal(
+        code="moved",
+        reason=f"cannot {verb} {job}: it has moved on from record {event.record} to {snapshot.sequence}",
+        commands=(f"resumectl why {job}",),
     )
 
 

@@ -1,0 +1,183 @@
+"""A job's past as people are shown it: rows and events made from stored lines; pure, and never stored."""
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from resumed.schemas.instant import spell
+from resumed.schemas.job import Item, Try
+from resumed.schemas.snapshot import Entry, Line
+from resumed.schemas.views import HistoryRow, WhyEvent
+
+MOST_TEXT = 20_000
+"""Characters of a reason or of evidence as told; the log has them whole."""
+TRIES_END = frozenset({"returned", "raised", "gone"})
+"""Transitions that end a try, and give its unit the reason of that."""
+MOST_UNITS = 20
+"""Units named in one row."""
+
+
+def rows(lines: Iterable[Line], item: str = "") -> tuple[HistoryRow, ...]:
+    """A row for each transition in the lines; with `item`, of those only that touched it."""
+    return tuple(
+        _row(line, entry) for line in lines for entry in line.entries if not item or _touches(entry, item)
+    )
+
+
+def _touches(entry: Entry, item: str) -> bool:
+    changes = entry.changes
+    named = (*(row.id for row in changes.items), *(row.item for row in changes.tries), *changes.ended)
+    return item in named or unit_of(entry) == item
+
+
+def unit_of(entry: Entry) -> str:
+    """The item that a rule names, empty for the job's own position."""
+    return entry.decision.rule.partition(" ")[2]
+
+
+def _row(line: Line, entry: Entry) -> HistoryRow:
+    decision = entry.decision
+    return HistoryRow(
+        sequence=line.sequence,
+        at=spell(line.at.wall),
+        epoch=line.epoch,
+        by=decision.by,
+        transition=entry.transition,
+        rule=decision.rule,
+        choice=decision.choice,
+        reason=_cut(_reason(entry)),
+        started=_units(row for row in entry.changes.tries if row.stop is None),
+        stopped=_units(row for row in entry.changes.tries if row.stop is not None),
+        evidence=_cut(entry.evidence),
+    )
+
+
+def _reason(entry: Entry) -> str:
+    """The decision's own reason, else the one it gave to what it was about."""
+    changes = entry.changes
+    if entry.decision.reason:
+        return entry.decision.reason
+    row = _changed(entry, unit_of(entry)) if entry.transition in TRIES_END else None
+    if row is not None and row.reason:
+        return row.reason
+    if changes.hold is not None:
+        return changes.hold.reason
+    return changes.outcome.reason if changes.outcome is not None else ""
+
+
+def _units(tries: Iterable[Try]) -> tuple[str, ...]:
+    names = [row.item or f"step {row.step}" for row in tries]
+    more = len(names) - MOST_UNITS
+    return (*names[:MOST_UNITS], *([f"and {more} more"] if more > 0 else []))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 3]}..."
+
+
+# ---- events -----------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Event:
+    """What one transition means to a person, and whose it is."""
+
+    told: WhyEvent
+    unit: str
+    """The item it is about, empty for the job itself."""
+    routine: bool
+    """Work going its way: it explains a job's standing only while nothing else does."""
+
+
+ROUTINE = frozenset({"started", "done", "went on"})
+
+ENDS = {
+    # the choice that an end of a try led to -> the word for it
+    "done": "done",
+    "finished": "finished",
+    "again": "failed",
+    "failed": "failed",
+    "held": "held",
+    "later": "not now",
+    "skipped": "left out",
+}
+PERSONS = {
+    "pause": "paused",
+    "resume": "continued",
+    "cancel": "canceled",
+    "retry": "retried",
+    "skip": "left out",
+}
+"""Requests of persons -> the word for what they did."""
+
+
+def event(line: Line, entry: Entry) -> Event:
+    """The transition in a word and a few more."""
+    word, said = _told(entry)
+    told = WhyEvent(at=spell(line.at.wall), word=word, said=said)
+    return Event(told=told, unit=unit_of(entry), routine=word in ROUTINE)
+
+
+def _told(entry: Entry) -> tuple[str, str]:
+    decision, changes = entry.decision, entry.changes
+    reason, units = _reason(entry), ", ".join(_units(changes.tries))
+    match entry.transition:
+        case "admit":
+            return "admitted", f"{decision.choice.removeprefix('admitted ')}, for {decision.by}"
+        case name if name in PERSONS:
+            what = decision.choice.partition(" ")[2]
+            return PERSONS[name], _joined(f"{what + ' ' if what else ''}by {_person(decision.by)}", reason)
+        case "start":
+            return "started", ", ".join(_try(row) for row in changes.tries) or unit_of(entry)
+        case "returned" | "raised" | "gone":
+            return _end(entry, reason)
+        case "wake":
+            cut = ", ".join(changes.ended[:MOST_UNITS])
+            parts = ("the daemon had ended", f"cut off: {cut}" if any(changes.ended) else "", reason)
+            return "woke", "; ".join(part for part in parts if part)
+        case "tick":
+            return ("expired", reason) if decision.choice == "expired" else ("time over", units)
+        case "shutdown":
+            return "stopping", _joined("the daemon was told to end", units)
+        case "trouble":
+            return "held", reason
+        case "stale":
+            return "stale", _joined("an answer changed nothing and was kept", reason.removeprefix("stale: "))
+        case other:
+            return other, _joined(decision.choice, reason)
+
+
+def _end(entry: Entry, reason: str) -> tuple[str, str]:
+    """How a try ended; a death that cost nothing is no failure."""
+    choice, unit = entry.decision.choice, unit_of(entry)
+    row = _changed(entry, unit)
+    name = unit or (f"step {row.at}" if row is not None and row.at else "the job")
+    if row is not None and row.tries and choice not in ("done", "finished"):
+        name += f", try {row.tries}"
+    if choice in ENDS:
+        cut_off = choice == "again" and entry.transition == "gone" and row is not None and not row.not_before
+        word = "cut off" if cut_off else ENDS[choice]
+        return word, _joined(name, reason)
+    kind, _, where = choice.partition(" ")
+    return "went on", {"next": f"{unit} to {where}", "goto": f"to step {where}", "each": f"with {where}"}[
+        kind
+    ]
+
+
+def _changed(entry: Entry, unit: str) -> Item | None:
+    if unit == "":
+        return entry.changes.position
+    return next((row for row in entry.changes.items if row.id == unit), None)
+
+
+def _try(row: Try) -> str:
+    return f"{row.item or f'step {row.step}'}, try {row.number}"
+
+
+def _person(by: str) -> str:
+    """The name in `uid:1000 anna`."""
+    return by.partition(" ")[2] or by
+
+
+def _joined(first: str, second: str) -> str:
+    return f"{first}: {second}" if first and second else first or second

@@ -1,0 +1,216 @@
+"""Why a job stands as it does: what led to it, what was checked, what it waits for, what is left undone.
+
+Pure. Only what is true is said: a check that nobody makes is not in the list.
+"""
+
+from collections.abc import Iterable
+
+from attrs import evolve
+
+from resumed.schemas.instant import Instant, spell
+from resumed.schemas.job import Item, ItemState, Status, Try
+from resumed.schemas.snapshot import Line, Snapshot
+from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
+from resumed.store.history import Past
+
+from . import past, possible, views
+from .machine import due, standing
+
+MOST_EVENTS = 6
+LOOK_BACK = 300
+"""Lines of the past that are looked through for what led to a standing."""
+MOST_CODES = 3
+_STUCK = (ItemState.FAILED, ItemState.HELD)
+
+NOT_DONE = {
+    # code of a hold -> what the machine leaves undone, and why
+    "items_failed": "go on to step {then}: items failed, and only a person may leave them behind",
+    "items_held": "go on to step {then}: items are held, and only a person may decide about them",
+    "not_gone": "start or end anything: processes of its last attempt may be alive",
+    "step_failed": "enter step {at} again: its tries are used up",
+    "crashes": "start it once more: each of its last starts ended without a recorded end",
+    "interrupted": "run it again: it was cut off, and its step is not repeatable",
+    "timeout": "run it again: it was stopped at its time limit, and its step is not repeatable",
+    "items": "begin with its items: they cannot be listed as the job file says",
+    "cannot_start": "start its program: it cannot be started as the workflow says",
+    "dir": "start its program: the folder it shall run in cannot be used",
+    "program": "go on: its program asked for a person",
+    "output_too_large": "keep its output: it is larger than the workflow allows",
+    "worker": "start a worker: each one ended before it was ready",
+    "contract": "start a worker: the workflow cannot be run as it is declared",
+    "import": "start a worker: the author's module cannot be loaded",
+    "actor_died": "look after it: the daemon failed at it again and again",
+    "too_large": "record what it did: it is too large for one line",
+}
+OTHER_CODE = "go on: {code} is for a person to decide"
+
+STATUSES = {
+    # status -> what is left undone while a job stands under it; held is told by its code
+    Status.READY: "start: no worker is free for it",
+    Status.RESUMING: "start: it is being examined first",
+    Status.RUNNING: "",
+    Status.WAITING: "start before its time",
+    Status.RECONCILING: "go on: the other system is asked first",
+    Status.HELD: "",
+    Status.PAUSED: "start {waiting}: paused by {by}",
+    Status.COMPLETED: "",
+    Status.FAILED: "",
+    Status.CANCELED: "",
+    Status.EXPIRED: "",
+    Status.QUARANTINED: "load, change or delete anything of it: its files are left as they are",
+}
+
+
+def view(snapshot: Snapshot, now: Instant, told: Past) -> WhyView:
+    """Everything that explains a job's standing; `told` is the end of its past."""
+    row = views.row(snapshot, now)
+    bound = row.status in possible.BOUND
+    return WhyView(
+        row=row,
+        reason=_reason(snapshot, row, now),
+        events=events(snapshot, told.lines),
+        checks=_checks(snapshot, told),
+        wakes=tuple(_wakes(snapshot, row, now)),
+        not_done=tuple(_not_done(snapshot, row.status)),
+        record=snapshot.sequence if bound else 0,
+        commands=possible.possible(snapshot, row.status),
+        notes=told.notes,
+    )
+
+
+def aside(row: JobRow, detail: str, told: Past, *, moved: bool) -> WhyView:
+    """The same of a job that is set aside, as far as its logs can still be read."""
+    return WhyView(
+        row=evolve(row, needs_person=True),
+        reason=detail,
+        events=_chosen([past.event(line, entry) for line in told.lines for entry in line.entries], set()),
+        checks=(WhyCheck(name="integrity", said="failed, or not known to hold", good=False),),
+        wakes=(WhyWake(said=f"{row.owner or 'a person'}, by restoring or discarding it"),),
+        not_done=(STATUSES[Status.QUARANTINED],),
+        commands=possible.aside(row.id, moved=moved),
+        notes=told.notes,
+    )
+
+
+def _reason(snapshot: Snapshot, row: JobRow, now: Instant) -> str:
+    if snapshot.outcome is not None and not snapshot.outcome.reason:
+        left_out = snapshot.items.count(ItemState.SKIPPED)
+        done = f"{row.done} of {row.total} items done" if row.total else "its last step finished"
+        return done + (f", {left_out} left out" if left_out else "")
+    return standing.why(snapshot, now)
+
+
+# ---- what led to it ---------------------------------------------------------------------------------------
+
+
+def events(snapshot: Snapshot, lines: Iterable[Line]) -> tuple[WhyEvent, ...]:
+    """The last things that explain the standing, oldest first."""
+    found = [past.event(line, entry) for line in lines for entry in line.entries]
+    stuck = [item for item in snapshot.items if item.state in _STUCK] if _has_stuck(snapshot) else []
+    chosen = _chosen(found, set(snapshot.tries))
+    told = {event.unit for event in found if event.told in chosen}
+    older = [_of_item(item) for item in stuck if item.id not in told]
+    older += [_of_try(row) for row in snapshot.tries.values() if row.item not in told]
+    room = MOST_EVENTS - len(chosen)
+    return tuple(sorted((*chosen, *older[:room]), key=lambda each: each.at))
+
+
+def _has_stuck(snapshot: Snapshot) -> bool:
+    return any(snapshot.items.count(state) for state in _STUCK)
+
+
+def _chosen(found: list[past.Event], at_work: set[str]) -> tuple[WhyEvent, ...]:
+    """What is not routine, or is about a unit at work; the last ones of all when nothing else is."""
+    telling = [event for event in found if not event.routine or event.unit in at_work]
+    return tuple(event.told for event in (telling or found[-2:])[-MOST_EVENTS:])
+
+
+def _of_item(item: Item) -> WhyEvent:
+    """What the item's own row says, where the log of it is too far back."""
+    at = item.ended or item.started
+    said = f"{item.id}, try {item.tries}" if item.tries else item.id
+    return WhyEvent(
+        at=spell(at.wall) if at is not None else "",
+        word=item.state.value,
+        said=f"{said}: {item.reason}" if item.reason else said,
+    )
+
+
+def _of_try(row: Try) -> WhyEvent:
+    """A try that runs, and was started together with something else."""
+    said = f"{row.item or f'step {row.step}'}, try {row.number}"
+    return WhyEvent(at=spell(row.started.wall), word="started", said=said)
+
+
+# ---- what was checked -------------------------------------------------------------------------------------
+
+
+def _checks(snapshot: Snapshot, told: Past) -> tuple[WhyCheck, ...]:
+    """What the daemon made sure of: each line of the job was verified when it was opened or written."""
+    found = [WhyCheck(name="integrity", said="ok")]
+    if told.torn:
+        found = [WhyCheck(name="integrity", said=f"torn {told.torn}", good=False)]
+    hold = snapshot.hold
+    if hold is not None and hold.code == standing.NOT_GONE:
+        found.append(WhyCheck(name="processes", said="not known to be gone", good=False))
+    elif snapshot.tries:
+        found.append(WhyCheck(name="processes", said=f"{len(snapshot.tries)} at work"))
+    else:
+        found.append(WhyCheck(name="processes", said="gone"))
+    if snapshot.expiry is not None:
+        found.append(WhyCheck(name="deadline", said="passed", good=False))
+    elif snapshot.job.deadline is not None:
+        found.append(WhyCheck(name="deadline", said="ok"))
+    return tuple(found)
+
+
+# ---- what it waits for, and what is left undone -----------------------------------------------------------
+
+
+def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
+    if snapshot.outcome is not None:
+        return
+    status = row.status
+    if status is Status.HELD:
+        yield WhyWake(said=f"{snapshot.hold.owner if snapshot.hold else row.owner}, and nothing else")
+    elif status is Status.PAUSED:
+        yield WhyWake(said="whoever lets it go on, and nothing else")
+    elif status is Status.READY:
+        yield WhyWake(said="a free worker")
+    elif status is Status.RUNNING:
+        yield WhyWake(said="the end of what runs")
+        until = min((each.until for each in snapshot.tries.values()), key=lambda at: at.wall, default=None)
+        if until is not None:
+            yield WhyWake(said="the first time limit of these", at=spell(until.wall))
+    elif (at := due.next_start(snapshot, now)) is not None:
+        yield WhyWake(said="starting", at=spell(at.wall))
+    if snapshot.job.deadline is not None and snapshot.expiry is None and snapshot.cancel is None:
+        yield WhyWake(said="its deadline, which ends it", at=spell(snapshot.job.deadline.wall))
+
+
+def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:
+    hold, names = snapshot.hold, _names(snapshot)
+    if hold is not None and snapshot.outcome is None:
+        yield NOT_DONE.get(hold.code, OTHER_CODE).format(code=hold.code, **names)
+        codes = {item.code for item in snapshot.items if item.state in _STUCK} if _has_stuck(snapshot) else ()
+        for code in sorted(codes)[:MOST_CODES]:
+            if code in ("interrupted", "timeout", "crashes") and code != hold.code:
+                yield NOT_DONE[code].format(**names)
+        return
+    mark = snapshot.cancel or snapshot.expiry
+    if status is Status.RUNNING and mark is not None:
+        yield f"start anything new: being ended by {mark.by}"
+    elif status is Status.RUNNING and snapshot.pause is not None:
+        yield STATUSES[Status.PAUSED].format(**names)
+    elif STATUSES[status]:
+        yield STATUSES[status].format(**names)
+
+
+def _names(snapshot: Snapshot) -> dict[str, str]:
+    waiting = snapshot.items.count(ItemState.PENDING)
+    return {
+        "at": snapshot.position.at,
+        "then": snapshot.each.then if snapshot.each is not None else snapshot.position.at,
+        "by": snapshot.pause.by if snapshot.pause is not None else "",
+        "waiting": f"{waiting} waiting items" if waiting else "anything new",
+    }

@@ -1,0 +1,63 @@
+"""The socket's methods that look back: a job's past, piece by piece, and why it stands as it does."""
+
+from attrs import frozen
+
+from resumed.actors.possible import STEERING
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.views import HistoryRow, WhyView
+
+from .api_jobs import JobAsked
+from .desk import Desk
+from .peers import Peer, Role
+
+
+@frozen(kw_only=True)
+class HistoryAsked:
+    """A job; the sequence to go on after (negative: so many lines before the end); one item of it, or all."""
+
+    job: str
+    after: int = 0
+    item: str = ""
+
+
+@frozen(kw_only=True)
+class HistoryAnswer:
+    """A piece of a job's past: `next` is what to go on after, 0 when nothing follows now."""
+
+    job: str
+    rows: tuple[HistoryRow, ...]
+    next: int
+    notes: tuple[str, ...]
+    """What of the past cannot be told, and why."""
+
+
+@frozen(kw_only=True)
+class WhyAnswer:
+    """Why a job stands as it does, and what may be done about it."""
+
+    why: WhyView
+    role: str
+    """The role that the commands which change something need, empty when there are none."""
+
+
+async def history(desk: Desk, _peer: Peer, asked: HistoryAsked) -> HistoryAnswer | Refusal:
+    """What happened to a job, transition by transition, oldest first."""
+    job = desk.jobs.find(asked.job)
+    if isinstance(job, Refusal):
+        return job
+    piece = await desk.jobs.history(job, asked.after, asked.item)
+    if isinstance(piece, Refusal):
+        return piece
+    return HistoryAnswer(job=job, rows=piece.rows, next=piece.following, notes=piece.notes)
+
+
+async def why(desk: Desk, _peer: Peer, asked: JobAsked) -> WhyAnswer | Refusal:
+    """Why a job stands as it does: what led to it, what was checked, what it waits for, what may be done."""
+    job = desk.jobs.find(asked.job)
+    if isinstance(job, Refusal):
+        return job
+    found = await desk.jobs.why(job)
+    if isinstance(found, Refusal):
+        return found
+    changes = any(each.command.split()[1] in STEERING for each in found.commands)
+    return WhyAnswer(why=found, role=Role.OPERATOR.value if changes else "")

@@ -1,0 +1,435 @@
+"""Why a job stands as it does: said for every standing and every hold, from its past and its state alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from machine_kit import ANNA, Play, moment
+from machine_points import POINTS
+
+from resumed.actors import past, possible, why
+from resumed.actors.machine import standing, transition
+from resumed.actors.machine.draft import NOT_GONE
+from resumed.schemas import decisions, events
+from resumed.schemas.instant import spell
+from resumed.schemas.job import Hold, ItemState, Status
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.views import JobRow, WhyView
+from resumed.store.history import Past
+
+HOUSE = Path(__file__).resolve().parent.parent
+NOTHING = Past(lines=(), following=0, torn=0, notes=())
+
+
+def view(play: Play, told: Past | None = None) -> WhyView:
+    """The whole view of a play, with its own past."""
+    lines = tuple(play.lines[-why.LOOK_BACK :])
+    return why.view(play.snapshot, play.now, told or evolve(NOTHING, lines=lines))
+
+
+def words(seen: WhyView) -> list[tuple[str, str]]:
+    """What happened, without the times."""
+    return [(event.word, event.said) for event in seen.events]
+
+
+STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
+    # the point -> its status, what it waits for, what is left undone
+    "Ready, not started": ("ready", ["a free worker"], ["start: no worker is free for it"]),
+    "A job step runs, repeatable": ("running", ["the end of what runs", "the first time limit of these"], []),
+    "A job step runs, not repeatable": (
+        "running",
+        ["the end of what runs", "the first time limit of these"],
+        [],
+    ),
+    "An item runs, repeatable": ("running", ["the end of what runs", "the first time limit of these"], []),
+    "An item runs, not repeatable": (
+        "running",
+        ["the end of what runs", "the first time limit of these"],
+        [],
+    ),
+    "Waiting for a retry": ("waiting", ["starting"], ["start before its time"]),
+    "A fan-out with items left, none running": (
+        "ready",
+        ["a free worker"],
+        ["start: no worker is free for it"],
+    ),
+    "Paused": (
+        "paused",
+        ["whoever lets it go on, and nothing else"],
+        ["start 1 waiting items: paused by anna"],
+    ),
+    "Held, at a job step": ("held", ["anna, and nothing else"], ["go on: unsure is for a person to decide"]),
+    "Held: all items are settled, one has failed": (
+        "held",
+        ["anna, and nothing else"],
+        ["go on to step close: items failed, and only a person may leave them behind"],
+    ),
+    "Held: a worker's end is not proven": (
+        "held",
+        ["anna, and nothing else"],
+        ["start or end anything: processes of its last attempt may be alive"],
+    ),
+    "Being canceled, an item is being stopped": (
+        "running",
+        ["the end of what runs", "the first time limit of these"],
+        ["start anything new: being ended by anna"],
+    ),
+    "Terminal": ("completed", [], []),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_standing_says_what_it_waits_for(point: str) -> None:
+    """Wherever a job stands: what lets it go on, and what is left undone and why."""
+    seen = view(POINTS[point][1]())
+
+    assert STANDINGS[point] == (
+        seen.row.status.value,
+        [wake.said for wake in seen.wakes],
+        list(seen.not_done),
+    )
+    assert seen.reason
+    assert seen.events
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_each_command_says_what_it_does(point: str) -> None:
+    """No command is offered without a word on it; where a job stands still, those that change are bound."""
+    play = POINTS[point][1]()
+    seen = view(play)
+    steering = [each.command for each in seen.commands if each.command.split()[1] in possible.STEERING]
+    bound = seen.row.status in (Status.HELD, Status.PAUSED)
+
+    assert seen.commands
+    assert [] == [each.command for each in seen.commands if not each.means or " ITEM" in each.command]
+    assert (play.snapshot.sequence if bound else 0) == seen.record
+    assert [bound] * len(steering) == [f"--record {seen.record}" in command for command in steering]
+
+
+def test_every_status_is_told() -> None:
+    """The table has a row for each status there is."""
+    assert set(Status) == set(why.STATUSES)
+
+
+def hold_codes() -> Iterator[tuple[str, str]]:
+    """Every code that the product gives to a hold by name, and where."""
+    for path in sorted(HOUSE.glob("*/**/*.py")):
+        if path.relative_to(HOUSE).parts[0] not in ("actors", "store", "daemon"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                for code in _codes(node):
+                    yield code, f"{path.relative_to(HOUSE)}:{node.lineno}"
+
+
+def _codes(call: ast.Call) -> list[str]:
+    name = ast.unparse(call.func).split(".")[-1]
+    places = {"set_hold": 0, "hold_unit": 2, "_trouble": 1}
+    found = [k.value for k in call.keywords if k.arg == "code" and name in ("Trouble", "HoldBack")]
+    if name in places and len(call.args) > places[name]:
+        found.append(call.args[places[name]])
+    return [
+        each.value
+        for argument in found
+        for each in ([argument.body, argument.orelse] if isinstance(argument, ast.IfExp) else [argument])
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
+
+
+def test_every_hold_of_ours_has_its_sentence() -> None:
+    """Whoever adds a hold says what is left undone under it."""
+    found = dict(hold_codes())
+
+    assert {"items", "step_failed", "contract", "import"} <= set(found)
+    assert {} == {code: place for code, place in found.items() if code not in why.NOT_DONE}
+
+
+@pytest.mark.parametrize("code", [*why.NOT_DONE, "of-an-author", "{braces}"])
+def test_every_hold_is_told(code: str) -> None:
+    """Under each code: whose it is, what is left undone, and commands that lead on."""
+    play = Play.fan_out("a", "b")
+    hold = Hold(code=code, reason="it is so {and so}", owner="bo", since=play.now)
+    play.snapshot = evolve(play.snapshot, hold=hold)
+    seen = view(play)
+    verbs = {each.command.split()[1] for each in seen.commands}
+
+    assert (Status.HELD, "it is so {and so}", ["bo, and nothing else"]) == (
+        seen.row.status,
+        seen.reason,
+        [wake.said for wake in seen.wakes],
+    )
+    assert 1 == len(seen.not_done)
+    assert seen.not_done[0]
+    assert "{then}" not in seen.not_done[0]
+    assert "{at}" not in seen.not_done[0]
+    assert {"cancel", "resume"} & verbs
+
+
+def test_kinds_of_stuck_items_are_told() -> None:
+    """Items that were cut off are not merely failed: each kind says why it is not simply run again."""
+    play = Play.fan_out("a", "b", at="post", parallel=2)
+    play.start("a", "b")
+    play.does(play.gone("a"))
+    play.answer("b", decisions.Failed(reason="no such page"))
+    seen = view(play)
+
+    assert [
+        "go on to step close: items failed, and only a person may leave them behind",
+        "run it again: it was cut off, and its step is not repeatable",
+    ] == list(seen.not_done)
+    assert [("held", "a, try 1"), ("failed", "b, try 1: no such page")] == [
+        (word, said.partition(": interrupted")[0]) for word, said in words(seen)[-2:]
+    ]
+
+
+def test_only_what_was_checked_is_said_to_be_well() -> None:
+    """A torn tail, processes that may be alive and a passed deadline are not well."""
+    well = view(POINTS["Paused"][1]())
+    bad = view(POINTS["Held: a worker's end is not proven"][1](), evolve(NOTHING, torn=1))
+    late = Play.of("a", deadline=10)
+    late.start("")
+    late.wait(20)
+    late.does(events.Tick())
+
+    assert [("integrity", "ok", True), ("processes", "gone", True)] == [
+        (check.name, check.said, check.good) for check in well.checks
+    ]
+    assert [("integrity", "torn 1"), ("processes", "not known to be gone")] == [
+        (check.name, check.said) for check in bad.checks if not check.good
+    ]
+    assert ("deadline", "passed", False) == (
+        view(late).checks[-1].name,
+        view(late).checks[-1].said,
+        view(late).checks[-1].good,
+    )
+
+
+def test_confirming_that_nothing_runs_is_named_as_that() -> None:
+    """Where trees may be alive, `resume` is a person's word that they are not."""
+    seen = view(POINTS["Held: a worker's end is not proven"][1]())
+    means = {each.command.split()[1]: each.means for each in seen.commands}
+
+    assert NOT_GONE == standing.NOT_GONE
+    assert possible.NOT_GONE == means["resume"]
+
+
+def test_deadline_wakes_too() -> None:
+    """A job with a deadline says when that ends it."""
+    play = Play.of("a", deadline=50)
+
+    assert ("its deadline, which ends it", spell(moment(50).wall)) == (
+        view(play).wakes[-1].said,
+        view(play).wakes[-1].at,
+    )
+
+
+# ---- events -----------------------------------------------------------------------------------------------
+
+
+def lives() -> Iterator[Play]:
+    """Plays that go through every kind of event."""
+    play = Play.fan_out("a", "b", "c", parallel=3)
+    play.start("a", "b")
+    play.answer("a", decisions.Later(seconds=1, reason="busy"))
+    play.does(play.raised("b"))
+    play.does(events.Pause(by=ANNA, reason="tea"))
+    play.does(events.Resume(by=ANNA))
+    play.start("c")
+    play.does(play.gone("c"))
+    play.does(events.Skip(by=ANNA, items=("c",), reason="empty"))
+    play.does(events.Retry(by=ANNA, items=("c",)))
+    play.start("c")
+    play.answer("c", decisions.NextStep(step="write"))
+    play.start("c")
+    play.wait(200)
+    play.does(events.Tick())
+    play.does(events.Woke(detail="power"))
+    play.does(events.Trouble(code="actor_died", reason="it died"))
+    play.does(events.Cancel(by=ANNA, reason="enough"))
+    yield play
+    other = Play.fan_out("a", parallel=1)
+    other.start("a")
+    answer = other.returned("a", decisions.Accepted())
+    other.does(answer)
+    other.does(answer)
+    other.start("")
+    other.does(events.Shutdown())
+    other.does(other.gone("", died=False))
+    other.start("")
+    other.answer("", decisions.GoTo(step="open"))
+    other.start("")
+    other.answer("", decisions.Finished())
+    yield other
+
+
+def test_every_kind_of_event_has_its_word() -> None:
+    """What happened is told in a word and a sentence, whatever it was."""
+    told = {
+        (entry.transition, event.told.word): event.told.said
+        for play in lives()
+        for line in play.lines
+        for entry in line.entries
+        for event in [past.event(line, entry)]
+    }
+    names = {name for name, _, _ in transition.ROUTES.values()} | {"admit", "stale"}
+
+    assert names == {name for name, _ in told}
+    assert [] == [name for (name, _), said in told.items() if not said]
+    assert {
+        ("pause", "paused"): "by anna: tea",
+        ("resume", "continued"): "by anna",
+        ("skip", "left out"): "1 item by anna: empty",
+        ("retry", "retried"): "1 item by anna",
+        ("cancel", "canceled"): "by anna: enough",
+        ("admit", "admitted"): "with 1 item, for ada",
+        ("raised", "failed"): "b, try 1: ValueError: no such page",
+        ("gone", "cut off"): "step close, try 2: interrupted while it ran",
+        ("wake", "woke"): "the daemon had ended; cut off: c; power",
+        ("returned", "not now"): "a, try 1: busy",
+        ("trouble", "held"): "it died",
+        ("tick", "time over"): "c",
+    }.items() <= told.items()
+
+
+def test_row_has_who_what_and_why() -> None:
+    """A row of the history is the decision as it was committed, with what was started and stopped by it."""
+    rows = [row for play in lives() for row in past.rows(play.lines)]
+    by = {(row.transition, row.choice): row for row in rows}
+
+    assert ("uid:1000 anna", "tea") == (by["pause", "paused"].by, by["pause", "paused"].reason)
+    assert ("machine", ("a",), "") == (
+        by["start", "started"].by,
+        past.rows(next(lives()).lines, "a")[1].started,
+        by["start", "started"].reason,
+    )
+    assert ("c",) == by["tick", "timeout"].stopped
+    assert ("stale", "kept") in by
+    assert '"unit":"a"' in by["stale", "kept"].evidence
+    assert [row.sequence for row in past.rows(next(lives()).lines)] == [
+        line.sequence for line in next(lives()).lines
+    ]
+
+
+def test_rows_of_one_item_leave_the_others_out() -> None:
+    """With an item, only what touched it is told."""
+    rows = past.rows(next(lives()).lines, "b")
+
+    assert {"start", "raised"} <= {row.transition for row in rows}
+    assert set() == {"gone", "skip"} & {row.transition for row in rows}
+
+
+def test_long_texts_are_cut_where_they_are_told() -> None:
+    """A reason of any length makes a row of a bounded one, and says that it was cut."""
+    play = Play.fan_out("a")
+    play.start("a")
+    play.answer("a", decisions.Failed(reason="x" * 50_000))
+    row = past.rows(play.lines)[-1]
+
+    assert (past.MOST_TEXT, "...") == (len(row.reason), row.reason[-3:])
+
+
+def test_item_whose_end_is_far_back_is_told_from_its_row() -> None:
+    """A job of many lines: what stuck long ago is told from the state, with its own time."""
+    play = Play.fan_out("a", "b", parallel=1)
+    play.start("a")
+    play.answer("a", decisions.Failed(reason="no such page"))
+    failed = play.now
+    play.wait(60)
+    play.start("b")
+    seen = view(play, evolve(NOTHING, lines=tuple(play.lines[-1:])))
+
+    assert [
+        (spell(failed.wall), "failed", "a, try 1: no such page"),
+        (spell(play.now.wall), "started", "b, try 1"),
+    ] == [(event.at, event.word, event.said) for event in seen.events]
+
+
+def test_few_events_are_told_and_the_last_ones() -> None:
+    """However much happened, a handful is told, oldest first."""
+    play = Play.fan_out(*(f"item-{number:02}" for number in range(40)), parallel=40)
+    for number in range(40):
+        play.start(f"item-{number:02}")
+        play.answer(f"item-{number:02}", decisions.Failed(reason="no"))
+    told = view(play).events
+
+    assert why.MOST_EVENTS == len(told)
+    assert "item-39, try 1: no" == told[-1].said
+    assert sorted(event.at for event in told) == [event.at for event in told]
+
+
+def test_done_work_is_no_explanation() -> None:
+    """Items that went well do not explain a hold; they are told only while nothing else is there to tell."""
+    play = Play.fan_out("a", "b", parallel=1)
+    play.start("a")
+    play.answer("a", decisions.Accepted())
+    play.start("b")
+    play.answer("b", decisions.Failed(reason="no such page"))
+
+    assert [("failed", "b, try 1: no such page")] == words(view(play))[-1:]
+    assert "done" not in [word for word, _ in words(view(play))]
+
+
+def test_job_set_aside_is_told_as_far_as_it_can_be_read() -> None:
+    """A quarantined job has its reason, what of its past verifies, and what may be done with it."""
+    play = POINTS["Paused"][1]()
+    row = JobRow(
+        id="harbour-7", status=Status.QUARANTINED, workflow="", version=0, title="", owner="", done=0,
+        total=0, failed=0, held=0, running=0, since=1, created=0,
+    )  # fmt: skip
+    lines = tuple(play.lines)
+    notes = ("line 3 is not there",)
+    moved = why.aside(row, "damaged: line 3", evolve(NOTHING, lines=lines, notes=notes), moved=True)
+    there = why.aside(row, "unreadable", NOTHING, moved=False)
+
+    assert ("paused", notes, True) == (moved.events[-1].word, moved.notes, moved.row.needs_person)
+    assert [False] == [check.good for check in moved.checks]
+    assert ["show", "restore", "discard", "list"] == [each.command.split()[2] for each in moved.commands]
+    assert ["show", "list"] == [each.command.split()[2] for each in there.commands]
+    assert all(each.means for each in (*moved.commands, *there.commands))
+
+
+# ---- requests that are bound to a record ------------------------------------------------------------------
+
+
+REQUESTS = {
+    "pause": events.Pause(by=ANNA, record=2),
+    "resume": events.Resume(by=ANNA, record=2),
+    "cancel": events.Cancel(by=ANNA, record=2),
+    "retry": events.Retry(by=ANNA, record=2),
+    "skip": events.Skip(by=ANNA, record=2),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_request_for_another_record_is_refused(name: str) -> None:
+    """What was decided looking at one record is not done to another; bound to the present one it is."""
+    play = POINTS["Held: all items are settled, one has failed"][1]()
+    before = play.snapshot
+    refusal = play.tell(REQUESTS[name])
+    at_present = transition.transition(before, evolve(REQUESTS[name], record=before.sequence), play.now)
+    unbound = transition.transition(before, evolve(REQUESTS[name], record=0), play.now)
+
+    assert isinstance(refusal, Refusal)
+    assert ("moved", f"cannot {name} harbour-7: it has moved on from record 2 to {before.sequence}") == (
+        refusal.code,
+        refusal.reason,
+    )
+    assert ("resumectl why harbour-7",) == refusal.commands
+    assert before is play.snapshot
+    assert at_present == unbound
+
+
+def test_end_is_told_before_a_record() -> None:
+    """Of a job that has ended, it is the end that is told, whichever record was looked at."""
+    play = POINTS["Terminal"][1]()
+    refusal = play.tell(events.Pause(by=ANNA, record=2))
+
+    assert isinstance(refusal, Refusal)
+    assert "ended" == refusal.code
+
+
+def test_stuck_states_are_those_of_the_law() -> None:
+    """The items that a person must deal with are failed and held ones, everywhere."""
+    assert (ItemState.FAILED, ItemState.HELD) == possible._STUCK == why._STUCK
