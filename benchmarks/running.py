@@ -1,5 +1,6 @@
 """A daemon as its own process: started, timed to READY, killed, asked, and its memory looked at."""
 
+import fcntl
 import os
 import select
 import signal
@@ -13,6 +14,8 @@ from resumed.daemon.client import Client
 PROGRAMS = Path(sys.executable).parent
 PATIENCE = 180.0
 READY = "ready: "
+LOG_ROOM = 1024 * 1024
+"""Bytes of log that the daemon may write before anybody reads: it must not wait for us."""
 
 
 class Daemon:
@@ -56,6 +59,7 @@ class Daemon:
         """Start it; returns the seconds until it said that it is ready."""
         begun = perf_counter()
         self._log, writing = os.pipe()
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, LOG_ROOM)
         self._held, self._said = b"", []
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=writing, stderr=writing, cwd=self.root

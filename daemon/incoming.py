@@ -8,7 +8,8 @@ most the question, and the supervisor answers the same file of the same owner wi
 import logging
 import os
 import pwd
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ from resumed.schemas.errors import FaultyInputError, GoneError, StoreError
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
 from resumed.store import intake
-from resumed.store.intake import Claimed
+from resumed.store.intake import Claimed, Taken
 from resumed.store.layout import Layout
 
 from .desk import Jobs
@@ -34,8 +35,9 @@ SCAN_EVERY = 5.0
 YOUNG = 3_000_000_000
 """Nanoseconds after its last change in which a file that cannot be read may still be being written."""
 SOON = 0.25
-AT_ONCE = 4
-"""Files under admission at a time."""
+"""Seconds until a file that is not whole yet is looked at again."""
+AT_ONCE = 32
+"""Files under admission at a time; and how many are taken out of the folder by one call."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -69,7 +71,11 @@ class Incoming:
         self._resting = False
         self._places = anyio.Semaphore(AT_ONCE)
         self._busy: set[str] = set()
-        """The names under admission now."""
+        """The names under admission, or on their way out of `claimed/`."""
+        self._admitted: list[Claimed] = []
+        """What is to leave `claimed/`; with `_removing`, somebody is at it."""
+        self._removing = False
+        self._owners: dict[int, str] = {}
         self._unready = False
 
     def rest(self) -> None:
@@ -84,8 +90,8 @@ class Incoming:
             async with anyio.create_task_group() as admissions:
                 while not self._resting:
                     self._bell = anyio.Event()
-                    waiting = await self._round(admissions)
-                    with anyio.move_on_after(SOON if waiting else SCAN_EVERY):
+                    wait = await self._round(admissions)
+                    with anyio.move_on_after(wait):
                         await self._bell.wait()
             tasks.cancel_scope.cancel()
 
@@ -93,74 +99,111 @@ class Incoming:
         """One look at both folders, to its end; true when a file is there that has to be looked at again."""
         self._unready = False
         async with anyio.create_task_group() as admissions:
-            waiting = await self._look(admissions, 0.0)
-        return waiting or self._unready
+            soon = await self._look(admissions, 0.0)
+        return soon is not None or self._unready
 
-    async def _look(self, admissions: TaskGroup, pause: float) -> bool:
-        """Begins what both folders hold; true when a file is there that has to be looked at again soon."""
-        waiting = False
-        for name in await _disk(intake.claimed, self._layout):
-            await self._begin(admissions, name, intake.read, pause)
-        for name in await _disk(intake.scan, self._layout.incoming):
+    async def _look(self, admissions: TaskGroup, pause: float) -> float | None:
+        """Begins what both folders hold; how soon a file is there that has to be looked at again, if any."""
+        self._owners.clear()
+        for names in _pieces(await _disk(intake.claimed, self._layout)):
+            await self._take(admissions, partial(intake.take_up, self._layout), names, pause)
+        soonest: float | None = None
+        for names in _pieces(await _disk(intake.scan, self._layout.incoming)):
             if self._resting:
-                return False
-            found = await _disk(intake.look, self._layout, name)
-            if found is None:
-                continue
-            if not intake.settled(found, self._clock.now()):
-                waiting = True
-                continue
-            await self._begin(admissions, name, intake.claim, pause)
-        return waiting
+                return None
+            take = partial(intake.take, self._layout, now=self._clock.now())
+            soon = await self._take(admissions, take, names, pause)
+            if soon is not None:
+                soonest = soon if soonest is None else min(soon, soonest)
+        return soonest
 
-    async def _begin(
-        self, admissions: TaskGroup, name: str, take: Callable[[Layout, str], Claimed], pause: float
-    ) -> None:
-        """Begins one admission once there is a place for it; a name that is under admission is left alone."""
-        if name in self._busy:
-            return
+    async def _take(
+        self, admissions: TaskGroup, take: Callable[..., Taken], names: Sequence[str], pause: float
+    ) -> float | None:
+        """Reads some files by one call and begins each admission once there is a place for it.
+
+        A name that is under admission is left alone.
+        """
+        names = [name for name in names if name not in self._busy]
+        if not names:
+            return None
+        # Before they are claimed: whoever has no place must not take files out of the folder.
         await self._places.acquire()
-        self._busy.add(name)
-        admissions.start_soon(self._go_on, name, take, pause)
+        self._places.release()
+        taken = await _disk(take, names=names)
+        begun: list[tuple[str, Claimed | Exception]] = [(file.name, file) for file in taken.files]
+        for name, what in (*begun, *taken.met):
+            await self._places.acquire()
+            self._busy.add(name)
+            admissions.start_soon(self._go_on, name, what, pause)
+        return taken.still_in
 
-    async def _go_on(self, name: str, take: Callable[[Layout, str], Claimed], pause: float) -> None:
+    async def _go_on(self, name: str, what: Claimed | Exception, pause: float) -> None:
+        """Takes one file through; when it has to be tried again soon, that is said a moment later."""
+        leaves = False
         try:
-            ready = await self._admit(name, take)
+            leaves, ready = await self._admit(name, what)
         finally:
-            self._busy.discard(name)
             self._places.release()
+            if not leaves:
+                self._busy.discard(name)
+        if leaves:
+            await self._remove_admitted()
         if not ready:
             self._unready = True
             await anyio.sleep(pause)
             self._bell.set()
 
-    async def _round(self, admissions: TaskGroup) -> bool:
+    async def _remove_admitted(self) -> None:
+        """Empties `claimed/` of what was admitted; whoever is at it takes along what is added meanwhile."""
+        if self._removing:
+            return
+        self._removing = True
         try:
-            waiting = await self._look(admissions, SOON)
+            while files := self._admitted:
+                self._admitted = []
+                try:
+                    await _disk(intake.finish, self._layout, *files)
+                except (StoreError, OSError) as error:
+                    # They are found there by the next scan, and each is then the job that exists.
+                    self._say_once("", f"What was admitted could not be removed yet: {error}")
+                finally:
+                    self._busy.difference_update(file.name for file in files)
+        finally:
+            self._removing = False
+
+    async def _round(self, admissions: TaskGroup) -> float:
+        """Seconds until the next one, unless the bell rings before."""
+        try:
+            soon = await self._look(admissions, SOON)
         except (StoreError, OSError) as error:
             self._say_once("", f"The incoming folder could not be scanned: {error}")
-            return False
+            return SCAN_EVERY
         self._said.pop("", None)
-        return waiting
+        return SCAN_EVERY if soon is None else min(soon, SCAN_EVERY)
 
-    async def _admit(self, name: str, take: Callable[[Layout, str], Claimed]) -> bool:
-        """Takes one file through; False when it has to be tried again soon. Its trouble is its own."""
-        file: Claimed | None = None
+    async def _admit(self, name: str, what: Claimed | Exception) -> tuple[bool, bool]:
+        """Takes one file through: whether it leaves `claimed/` now, and not whether it has to be tried again
+        soon. Its trouble is its own."""
+        file = what if isinstance(what, Claimed) else None
         try:
-            file = await _disk(take, self._layout, name)
-            if await self._offer(file):
-                await _disk(intake.finish, self._layout, file)
+            if isinstance(what, Exception):
+                raise what
+            if await self._offer(what):
+                self._admitted.append(what)
+                self._said.pop(name, None)
+                return True, True
         except FaultyInputError as error:
-            return await self._refuse(name, file, error)
+            return False, await self._refuse(name, file, error)
         except (FileNotFoundError, FileExistsError):
             pass  # gone again, or an earlier file of that name is still being admitted
         except (StoreError, OSError, GoneError) as error:
             self._say_once(name, f"The file {name!r} could not be admitted yet: {error}")
-            return True
+            return False, True
         except Exception as error:  # noqa: BLE001  # logged in full there
-            return await self._give_up(name, error)
+            return False, await self._give_up(name, error)
         self._said.pop(name, None)
-        return True
+        return False, True
 
     async def _give_up(self, name: str, error: Exception) -> bool:
         """Puts a file aside that met a fault of ours: left in its place it would meet it at every start."""
@@ -188,7 +231,9 @@ class Incoming:
             said = f"cannot admit {_shown(file.name)}: it belongs to uid {file.uid}, expected root or our own"
             await self._reject(file.name, "not_permitted", said, ())
             return False
-        requester = Person(uid=file.uid, name=await _disk(_name_of, file.uid), via="incoming")
+        if file.uid not in self._owners:
+            self._owners[file.uid] = await _disk(_name_of, file.uid)
+        requester = Person(uid=file.uid, name=self._owners[file.uid], via="incoming")
         told = await self._jobs.submit(file.raw, name=_shown(file.name), requester=requester, via="incoming")
         if isinstance(told, Refusal):
             await self._reject(file.name, told.code, told.reason, told.commands)
@@ -247,9 +292,13 @@ class Incoming:
             stop.set()
 
 
-async def _disk(call: Callable[..., T], *arguments: object) -> T:
+async def _disk(call: Callable[..., T], *arguments: object, **named: object) -> T:
     """A call of the disk in a thread; it is never abandoned half way."""
-    return await to_thread.run_sync(lambda: call(*arguments))
+    return await to_thread.run_sync(lambda: call(*arguments, **named))
+
+
+def _pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE))
 
 
 def _is_whole(raw: bytes) -> bool:

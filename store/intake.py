@@ -7,12 +7,13 @@ leaves `claimed/` only when its job is durable (`finish`) or its refusal is (`re
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from resumed.schemas import codec, jobfile, strict
 from resumed.schemas.errors import FaultyInputError
@@ -69,13 +70,57 @@ def look(layout: Layout, name: str) -> os.stat_result | None:
             return None
 
 
-def settled(found: os.stat_result, now: Instant) -> bool:
-    """True when a file has not been written for a moment; what is no regular file never changes."""
+def still_in(found: os.stat_result, now: Instant) -> float:
+    """Seconds until a file counts as still, 0 when it does; what is no regular file never changes."""
     if not stat.S_ISREG(found.st_mode):
-        return True
+        return 0.0
     # A time in the future is a wrong clock somewhere, not a write that is still to come. A file that was
-    # renamed into the folder keeps the time of its last write, so it is taken at once.
-    return abs(now.wall * 1000 - found.st_mtime_ns) >= STILL
+    # renamed into the folder keeps the time of its last write, and is taken that much sooner.
+    passed = now.wall * 1000 - found.st_mtime_ns
+    return 0.0 if abs(passed) >= STILL else (STILL - passed) / 1e9
+
+
+@frozen(kw_only=True)
+class Taken:
+    """What taking some files came to: those that were read, what each of the others met, and how soon the
+    first of those that are not still yet will be (None: there is none)."""
+
+    files: tuple[Claimed, ...]
+    met: tuple[tuple[str, Exception], ...]
+    still_in: float | None = None
+
+
+def take(layout: Layout, names: Sequence[str], now: Instant) -> Taken:
+    """Claim and read each of these files of the watched folder; what one of them meets stops no other."""
+    waits: list[float] = []
+
+    def one(name: str) -> Claimed | None:
+        found = look(layout, name)
+        if found is None:
+            return None
+        if (left := still_in(found, now)) > 0:
+            waits.append(left)
+            return None
+        return claim(layout, name)
+
+    return evolve(_each(one, names), still_in=min(waits, default=None))
+
+
+def take_up(layout: Layout, names: Sequence[str]) -> Taken:
+    """Read each of these files of `claimed/`; what one of them meets stops no other."""
+    return _each(partial(read, layout), names)
+
+
+def _each(one: Callable[[str], Claimed | None], names: Sequence[str]) -> Taken:
+    files: list[Claimed] = []
+    met: list[tuple[str, Exception]] = []
+    for name in names:
+        try:
+            if (file := one(name)) is not None:
+                files.append(file)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the caller says it of that file
+            met.append((name, error))
+    return Taken(files=tuple(files), met=tuple(met))
 
 
 def claim(layout: Layout, name: str) -> Claimed:
@@ -119,12 +164,16 @@ def read(layout: Layout, name: str) -> Claimed:
     )
 
 
-def finish(layout: Layout, file: Claimed) -> None:
-    """Remove a claimed file whose job is durable; a second call changes nothing."""
-    path = layout.claimed / file.name
-    with durable.writing("finish", path):
-        if durable.exists(path):
-            durable.unlink(path)
+def finish(layout: Layout, *files: Claimed) -> None:
+    """Remove claimed files whose jobs are durable; a second call changes nothing. One sync is for them all.
+
+    A crash before it may bring some of them back: each is then found to be the job that exists.
+    """
+    with durable.writing("finish what lies in", layout.claimed):
+        for file in files:
+            path = layout.claimed / file.name
+            if durable.exists(path):
+                durable.unlink(path)
         durable.sync_folder(layout.claimed)
 
 

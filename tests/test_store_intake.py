@@ -207,13 +207,13 @@ def test_rejection_cut_short_is_finished_under_its_first_reason(place: layout.La
 
 
 STILL = {
-    # (how long ago the file changed in seconds, whether it counts as written)
-    "just now": (0.0, False),
-    "a hundredth ago": (0.01, False),
-    "a tenth ago": (0.1, True),
-    "long ago": (3600.0, True),
-    "in an hour": (-3600.0, True),
-    "in a hundredth": (-0.01, False),
+    # (how long ago the file changed in seconds, in how many it counts as written)
+    "just now": (0.0, 0.05),
+    "a hundredth ago": (0.01, 0.04),
+    "a tenth ago": (0.1, 0.0),
+    "long ago": (3600.0, 0.0),
+    "in an hour": (-3600.0, 0.0),
+    "in a hundredth": (-0.01, 0.06),
 }
 
 
@@ -224,17 +224,61 @@ def test_file_is_left_until_it_is_still(case: str, place: layout.Layout) -> None
     found = drop(place).stat()
     now = evolve(NOW, wall=round(found.st_mtime_ns / 1000 + ago * 1_000_000))
 
-    assert still == intake.settled(found, now)
+    assert pytest.approx(still, abs=1e-5) == intake.still_in(found, now)
 
 
-def test_what_is_no_file_is_settled_at_once(place: layout.Layout) -> None:
+def test_what_is_no_file_is_still_at_once(place: layout.Layout) -> None:
     """A pipe or a link is refused now; nothing about it will become whole."""
     os.mkfifo(place.incoming / "p")
     found = intake.look(place, "p")
 
     assert found is not None
     assert stat.S_ISFIFO(found.st_mode)
-    assert intake.settled(found, NOW)
+    assert 0 == intake.still_in(found, NOW)
+
+
+def test_taking_many_takes_each_for_itself(place: layout.Layout) -> None:
+    """What one file meets is said of that file; one that is not still yet stays, and how soon it is is said."""
+    os.utime(drop(place, "good.json"), (1, 1))
+    os.utime(drop(place, "taken.json"), (1, 1))
+    (place.claimed / "taken.json").write_bytes(b"{}")
+    (place.incoming / "a-folder").mkdir()
+    fresh = drop(place, "fresh.json").stat()
+    now = evolve(NOW, wall=fresh.st_mtime_ns // 1000 + 20_000)
+    names = ["good.json", "gone.json", "taken.json", "a-folder", "fresh.json"]
+    taken = intake.take(place, names, now)
+
+    assert ["good.json"] == [file.name for file in taken.files]
+    assert [("taken.json", FileExistsError), ("a-folder", FaultyInputError)] == [
+        (name, type(error)) for name, error in taken.met
+    ]
+    assert pytest.approx(0.03, abs=1e-5) == taken.still_in
+    assert ["fresh.json", "taken.json"] == sorted(os.listdir(place.incoming))
+
+
+def test_what_was_claimed_is_read_each_for_itself(place: layout.Layout) -> None:
+    """At the start every claimed file is read that can be read."""
+    drop(place, "good.json")
+    intake.claim(place, "good.json")
+    (place.claimed / "a-folder").mkdir()
+    taken = intake.take_up(place, ["good.json", "a-folder", "gone.json"])
+
+    assert ["good.json"] == [file.name for file in taken.files]
+    assert ["a-folder", "gone.json"] == [name for name, _ in taken.met]
+
+
+def test_many_are_finished_by_one_sync(place: layout.Layout) -> None:
+    """However many admitted files leave together, the folder is synced once; one that is gone is no matter."""
+    files = []
+    for name in ("a.json", "b.json", "c.json"):
+        drop(place, name)
+        files.append(intake.claim(place, name))
+    (place.claimed / "b.json").unlink()
+    with Seam() as seam:
+        intake.finish(place, *files)
+
+    assert [] == os.listdir(place.claimed)
+    assert ["unlink", "unlink", "sync_folder"] == seam.names()
 
 
 def test_folder_that_was_replaced_has_another_identity(place: layout.Layout) -> None:
