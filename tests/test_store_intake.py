@@ -238,7 +238,7 @@ def test_what_is_no_file_is_still_at_once(place: layout.Layout) -> None:
 
 
 def test_taking_many_takes_each_for_itself(place: layout.Layout) -> None:
-    """What one file meets is said of that file; one that is not still yet stays, and how soon it is is said."""
+    """What one file meets is said of that file; one that is not still yet stays, and how soon is said."""
     os.utime(drop(place, "good.json"), (1, 1))
     os.utime(drop(place, "taken.json"), (1, 1))
     (place.claimed / "taken.json").write_bytes(b"{}")
@@ -268,7 +268,7 @@ def test_what_was_claimed_is_read_each_for_itself(place: layout.Layout) -> None:
 
 
 def test_many_are_finished_by_one_sync(place: layout.Layout) -> None:
-    """However many admitted files leave together, the folder is synced once; one that is gone is no matter."""
+    """However many admitted files leave together, the folder is synced once; one may be gone already."""
     files = []
     for name in ("a.json", "b.json", "c.json"):
         drop(place, name)
