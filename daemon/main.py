@@ -77,9 +77,10 @@ def _commands() -> Any:
 
     @top.command()
     @placed
-    def serve(config: str | None, **flags: str | None) -> None:
+    @click.option("--take-over", is_flag=True, help="end a daemon that holds the store, hung or stopped")
+    def serve(config: str | None, take_over: bool, **flags: str | None) -> None:
         """Serve until SIGTERM."""
-        _serve(config, flags)
+        _serve(config, flags, take_over)
 
     @top.command("check-config")
     @placed
@@ -107,7 +108,7 @@ def _commands() -> Any:
     return top
 
 
-def _serve(config_file: str | None, flags: Mapping[str, str | None]) -> None:
+def _serve(config_file: str | None, flags: Mapping[str, str | None], take_over: bool) -> None:
     from . import logs, orders
 
     orders.hear_early()
@@ -120,7 +121,7 @@ def _serve(config_file: str | None, flags: Mapping[str, str | None]) -> None:
         from . import serve  # only now: a bad configuration needs no loop to be refused
 
         _raise_limit()
-        serve.begin(chosen, again, VERSION, os.environ)
+        serve.begin(chosen, again, VERSION, os.environ, take_over=take_over)
 
 
 def _check_config(config_file: str | None, flags: Mapping[str, str | None]) -> None:

@@ -27,7 +27,7 @@ from resumed.store.layout import Layout
 from resumed.store.lock import Lock
 
 from . import config as configs
-from . import conversation, notify, passed, premises
+from . import conversation, notify, passed, premises, takeover
 from .answers import Answers
 from .config import Config
 from .connections import Doorman
@@ -53,6 +53,8 @@ class Start:
     release: str
     notifier: Notifier
     seat: PassedSeat | None
+    take_over: bool = False
+    """End a daemon that holds the store."""
 
 
 @frozen(kw_only=True)
@@ -67,7 +69,12 @@ class Taken:
 
 
 def begin(
-    config: Config, again: Callable[[], Config], release: str, environ: MutableMapping[str, str]
+    config: Config,
+    again: Callable[[], Config],
+    release: str,
+    environ: MutableMapping[str, str],
+    *,
+    take_over: bool = False,
 ) -> None:
     """Serves until a signal; BusyError, StoreError and FaultyInputError are refusals to start.
 
@@ -75,7 +82,16 @@ def begin(
     """
     pid = os.getpid()
     notifier, seat = notify.take(environ, pid), passed.take(environ, pid)
-    run(Start(config=config, again=again, release=release, notifier=notifier, seat=seat))
+    run(
+        Start(
+            config=config,
+            again=again,
+            release=release,
+            notifier=notifier,
+            seat=seat,
+            take_over=take_over,
+        )
+    )
 
 
 def run(start: Start) -> None:
@@ -106,12 +122,12 @@ def taken(start: Start) -> Iterator[Taken]:
     with ExitStack() as held:
         there = Layout(config.state).store_file.exists()
         if there:
-            held.callback(_hold(Layout(config.state), clock).release)
+            held.callback(_hold(Layout(config.state), clock, start.take_over).release)
         seat = start.seat or Seat(config.socket)
         held.callback(seat.leave)
         layout = _made(config, clock)
         if not there:
-            held.callback(_hold(layout, clock).release)
+            held.callback(_hold(layout, clock, start.take_over).release)
         shelf = shelf_of(config)
         shelf.reload()
         yield Taken(start=start, layout=layout, seat=seat, shelf=shelf, clock=clock)
@@ -122,8 +138,9 @@ def shelf_of(config: Config) -> WorkflowShelf:
     return WorkflowShelf(config.workflows, configs.own_home(config, os.environ, os.geteuid()))
 
 
-def _hold(layout: Layout, clock: Clock) -> Lock:
-    return lock.hold(layout, _own_identity(clock))
+def _hold(layout: Layout, clock: Clock, take_over: bool) -> Lock:
+    ours = _own_identity(clock)
+    return takeover.hold(layout, ours, clock) if take_over else lock.hold(layout, ours)
 
 
 def _made(config: Config, clock: Clock) -> Layout:

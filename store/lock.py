@@ -12,6 +12,9 @@ from resumed.schemas.errors import BusyError, FaultyInputError
 from . import durable
 from .layout import Layout
 
+WIDTH = 255
+"""Bytes of an identity before its newline, more than one ever has."""
+
 
 class Lock:
     """A held lock; it ends with `release` or with the process."""
@@ -35,9 +38,9 @@ def hold(layout: Layout, identity: Mapping[str, Any]) -> Lock:
                 raise BusyError(
                     f"cannot open the store {layout.root}: {_spell(holder(layout))} holds its lock"
                 )
-            # Shown to people only, so no sync: after a power cut nobody holds the lock.
-            durable.truncate(fd, 0)
-            durable.write_at(fd, codec.dump_plain(dict(identity)) + b"\n", 0)
+            # No sync: after a power cut nobody holds the lock. Written over what stands there, in a fixed
+            # width, so that it takes no room on a disk that is full.
+            durable.write_at(fd, codec.dump_plain(dict(identity)).ljust(WIDTH) + b"\n", 0)
         except BaseException:
             durable.close(fd)
             raise
