@@ -9,7 +9,7 @@ from pathlib import Path
 from resumed.schemas import codec, line_io
 from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Line, Seal
 
-from . import durable, files
+from . import durable, files, retire
 from . import layout as layouts
 from .layout import Layout, taken
 
@@ -52,7 +52,7 @@ def clean(layout: Layout) -> tuple[str, ...]:
 
     Left-overs inside a job's folder go when the job is opened for writing.
     """
-    removed = list(layouts.clean(layout))
+    removed = [*layouts.clean(layout), *retire.clean(layout)]
     with durable.reading(layout.jobs):
         shards = [layout.jobs / name for name in durable.names(layout.jobs)]
         found = [

@@ -122,7 +122,8 @@ def _quarantine(place: layout.Layout) -> tuple[int, list[Finding]]:
     findings: list[Finding] = []
     names = _list(place.quarantine, findings)
     others: list[Finding] = []
-    folders = {name for name in names if _is_folder(place.quarantine / name, others)}
+    left = {name for name in names if durable.is_temporary(name)}
+    folders = {name for name in names if name not in left and _is_folder(place.quarantine / name, others)}
     findings += [one for one in others if one.code == "unreadable"]
     for name in sorted(folders):
         path = quarantine.reason_path(place, name)

@@ -11,7 +11,7 @@ from resumed.schemas import codec, migrations, strict
 from resumed.schemas.errors import DamagedError, FaultyInputError, NewerSchemaError
 from resumed.schemas.instant import Instant
 
-from . import durable, names
+from . import durable, files, names
 
 FORMAT = 1
 """The level of the folder layout that this release writes."""
@@ -141,11 +141,18 @@ def check(layout: Layout) -> StoreRecord | None:
 
 
 def clean(layout: Layout) -> tuple[str, ...]:
-    """Remove the temp files that a crash left in the flat folders; returns their paths below the root."""
+    """Remove the temp files that a crash left in the flat folders; returns their paths below the root.
+
+    Folders of such names are `retire`'s.
+    """
     removed: list[str] = []
     for folder in (layout.root, *(layout.root / name for name in FLAT)):
         with durable.reading(folder):
-            found = [name for name in durable.names(folder) if durable.is_temporary(name)]
+            found = [
+                name
+                for name in durable.names(folder)
+                if durable.is_temporary(name) and not files.is_folder(folder / name)
+            ]
         for name in found:
             durable.discard(folder / name)
             removed.append(str((folder / name).relative_to(layout.root)))

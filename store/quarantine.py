@@ -103,7 +103,9 @@ def _write_reason(path: Path, raw: bytes) -> None:
 
 def _is_reason(path: Path) -> bool:
     """True for reason files and left-overs; a job's folder may bear any id, also one that ends like them."""
-    if not path.name.endswith(REASON) and not durable.is_temporary(path.name):
+    if durable.is_temporary(path.name):
+        return True
+    if not path.name.endswith(REASON):
         return False
     try:
         return not files.is_folder(path)
