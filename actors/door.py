@@ -21,6 +21,7 @@ from resumed.store import admission, durable, layout, quarantine, recovery
 
 from . import refusals
 from .entry import JobEntry, Stage
+from .machine import schedule
 from .machine.admission import first_line
 from .supervisor import Supervisor
 
@@ -130,6 +131,7 @@ class Door:
     ) -> None:
         supervisor = self._supervisor
         now = supervisor.clock.now()
+        not_before, deadline = schedule.instants(file, now, f"cannot admit {name}")
         record = Admission(
             schema=STATE_SCHEMA,
             id=job_id,
@@ -157,6 +159,10 @@ class Door:
             items_file=file.items_lines or file.items_jsonl,
             labels=file.labels,
             sha256=record.sha256,
+            priority=file.priority,
+            after=file.after,
+            not_before=not_before,
+            deadline=deadline,
         )
         code = CodeVersion(
             workflow=contract.workflow,
@@ -172,6 +178,7 @@ class Door:
             await supervisor.disk.call(admission.admit, supervisor.layout, record, line)
         except BaseException as error:
             supervisor.entries.pop(job_id, None)
+            supervisor.sequels.heard(job_id)
             if isinstance(error, CommitError):
                 await self._in_doubt(job_id)
             if isinstance(error, FileExistsError):

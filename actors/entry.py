@@ -12,6 +12,7 @@ from attrs import define, field
 
 from resumed.schemas.decisions import Answer
 from resumed.schemas.instant import Instant
+from resumed.schemas.ledger import Wait
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import JobRow
 
@@ -60,6 +61,8 @@ class JobEntry:
     scheduled: int | None = None
     """When the timers look at it next, in microseconds of the boot clock."""
     next_due: Instant | None = None
+    waits: tuple[Wait, ...] = ()
+    """What the job waits for, by the last snapshot that was adopted."""
     crashes: int = 0
     """Actor deaths in a row, cleared by an adopted commit."""
     blamed: Message | None = None

@@ -90,8 +90,8 @@ class JobActor:
         """
         self.house.adopted(self.entry, self.snapshot, self._now)
         await self._wake()
-        if first is not None:
-            await self._decide([first])
+        # Also without a message: what has lapsed meanwhile is marked before anything else is done.
+        await self._decide([] if first is None else [first])
         while True:
             self._act(self._now)
             if not self.entry.box and self._may_park():

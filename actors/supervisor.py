@@ -7,7 +7,6 @@ job. It decides nothing about a job's state; requests and reports go into the jo
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
 
 import anyio
 import anyio.abc
@@ -42,12 +41,11 @@ from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
 from .pools import Spawn
 from .roll import Roll
+from .sequels import Sequels
 from .timers import Timers
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
-
-L = TypeVar("L")
 
 TAIL_MOST, HURRIED = 5.0, 2.0
 """Seconds of a drain for killing what did not stop, a quarter of it at most; and of a hurried one."""
@@ -83,7 +81,10 @@ class Supervisor:
         self.roll = Roll(
             layout, clock=clock, reads=self.reads, start_soon=self.start_soon, found=self.take_in
         )
-        self.timers = Timers(clock, self.entries.values, self.entry, self._rung, self._each_look)
+        self.timers = Timers(
+            clock, self.entries.values, self.entry, self._rung, lambda _: self.workshop.slots.look()
+        )
+        self.sequels = Sequels(self)
         self._idle = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self.workshop = Workshop(self, spawn, layout.scratch, most_workers)
@@ -184,6 +185,7 @@ class Supervisor:
     def _aside(self, entry: JobEntry, why: str) -> None:
         """Set the job aside where it lies, as it is on the disk; the next start tries again."""
         entry.stage, entry.trouble, entry.since = Stage.ASIDE, why, self.clock.now()
+        self.sequels.gone(entry.id)
         self._close(entry, GoneError(f"{entry.id} is set aside: {why}"))
         self._idle.set()
 
@@ -198,6 +200,7 @@ class Supervisor:
             self._aside(entry, f"{error}; and {trouble}")
             return
         self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
+        self.sequels.gone(entry.id)
 
     def _forget(self, entry: JobEntry, error: ResumedError) -> None:
         entry.stage = Stage.ENDED
@@ -217,11 +220,13 @@ class Supervisor:
         if job not in self.entries:
             entry = self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
             self.start_soon(self._load_first, entry)
+            self.sequels.heard(job)
 
     def admitted(self, entry: JobEntry, line: Line) -> None:
         """A job has become durable: it waits for a slot like any other that is parked."""
         if line.opening is not None:
             self._row(entry, apply(line.opening, line))
+        self.sequels.heard(entry.id)
         if entry.box:
             self._activate(entry)
         else:
@@ -328,6 +333,7 @@ class Supervisor:
         From here on its outcome is final: requests are answered by the law, without an actor.
         """
         entry.snapshot, entry.stage = snapshot, Stage.ENDED
+        self.sequels.gone(entry.id)
         entry.row = views.row(snapshot, self.clock.now())
         logger.info("job %s ended: %s", entry.id, entry.row.status)
         wait = RETRY_FIRST
@@ -355,6 +361,7 @@ class Supervisor:
         entry.row = views.row(snapshot, now)
         entry.digest = snapshot.code_version.contract
         self.timers.set(entry, due.next_due(snapshot, now))
+        self.sequels.note(entry, snapshot)
         if due.wanted(snapshot, now, 1) and not self.draining:
             self.workshop.want(entry, snapshot.contract)
         entry.changed()
@@ -366,6 +373,8 @@ class Supervisor:
         entry.snapshot = snapshot
         entry.digest = snapshot.code_version.contract
         self.timers.set(entry, due.next_due(snapshot, now))
+        if snapshot.waits is not entry.waits:
+            self.sequels.note(entry, snapshot)
         if entry.watchers:
             entry.changed()
 
@@ -394,6 +403,3 @@ class Supervisor:
             entry.box.wake()
         elif entry.stage is Stage.PARKED and not self.draining:
             self._activate(entry)
-
-    def _each_look(self, _: Instant) -> None:
-        self.workshop.slots.look()

@@ -53,8 +53,12 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
     if status is Status.PAUSED or (snapshot.pause is not None and status is Status.RUNNING):
         return "paused" if status is Status.PAUSED else "pausing: running tries finish"
     if status is Status.WAITING:
+        others = [row.event for row in snapshot.waits if row.event]
+        if others:
+            return f"after {others[0]}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
         at = due.next_start(snapshot, now)
-        return f"tries again in {spell(seconds_until(at, now))}" if at is not None else ""
+        what = "starts" if snapshot.waits else "tries again"
+        return f"{what} in {spell(seconds_until(at, now))}" if at is not None else ""
     if status is Status.READY:
         return "a free worker"
     if snapshot.outcome is not None:

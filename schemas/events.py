@@ -7,6 +7,7 @@ from attrs import frozen
 
 from .decisions import Answer
 from .job import Artifact, Person
+from .ledger import Obstacle
 
 
 # Requests of persons. One with a `record` is meant for the job as it stood at that line, and is refused where
@@ -143,5 +144,14 @@ class Trouble:
     reason: str
 
 
-Report = Grant | Returned | Raised | Gone | Woke | Tick | Shutdown | Trouble
+@frozen(kw_only=True)
+class OtherJob:
+    """What is known of a job that this one waits for: it has completed, or why it will not, or it is open."""
+
+    job: str
+    completed: bool = False
+    obstacle: Obstacle | None = None
+
+
+Report = Grant | Returned | Raised | Gone | Woke | Tick | Shutdown | Trouble | OtherJob
 Event = Request | Report

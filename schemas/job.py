@@ -35,6 +35,11 @@ class Job:
     labels: dict[str, str] = field(factory=dict)
     sha256: str = ""
     """Of the admitted bytes; operation keys are derived from it. Empty in jobs of before there were any."""
+    priority: int = 0
+    """From -10 to 10; a higher one gets free workers first."""
+    after: tuple[str, ...] = ()
+    """Jobs that must have completed before it starts, as its file names them."""
+    not_before: Instant | None = None
 
 
 @frozen(kw_only=True)

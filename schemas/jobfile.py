@@ -10,6 +10,8 @@ ID = re.compile(r"(?!.*\.reason\.json\Z)[a-z0-9][a-z0-9._-]{0,63}\Z")
 MAX_BYTES = 1024 * 1024
 MAX_ITEMS = 10_000
 MAX_NAME = 1024
+MAX_AFTER = 100
+"""Jobs that one job may wait for."""
 
 
 def item_name_problem(name: str) -> str:
@@ -64,3 +66,9 @@ class JobFile:
     """Absolute paths of lists."""
     inputs: str = "{}"
     owner: str = ""
+    priority: int = 0
+    after: tuple[str, ...] = ()
+    not_before: str = ""
+    """A moment in UTC or a span, as `times` reads it; empty means now."""
+    deadline: str = ""
+    """The same; empty means the workflow's."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from . import codec, strict, tomltext
+from . import codec, jobschedule, strict, tomltext
 from .errors import FaultyInputError
 from .filetable import Table, kind
 from .jobfile import ID, MAX_BYTES, MAX_ITEMS, FileItem, JobFile, item_name_problem, path_problem
@@ -16,7 +16,7 @@ MAX_TEXT = 64 * 1024
 """Characters in any one string."""
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("key", "priority", "after", "not_before", "deadline", "limits", "on_failed")
+_LATER = ("key", "limits", "on_failed")
 _FORMS = ("glob", "lines", "jsonl")
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
@@ -33,10 +33,11 @@ def read(raw: bytes, name: str) -> JobFile:
     table = Table(value, "$", problems)
     workflow, version = _workflow(table)
     items, forms = _items(table)
+    job = _matching(table, "id", ID, "1 to 64 of a-z 0-9 . _ -, beginning with a letter or digit")
     file = JobFile(
         workflow=workflow,
         version=version,
-        id=_matching(table, "id", ID, "1 to 64 of a-z 0-9 . _ -, beginning with a letter or digit"),
+        id=job,
         tenant=_matching(table, "tenant", _TENANT, "a slug"),
         title=table.text("title"),
         objective=table.text("objective"),
@@ -45,6 +46,7 @@ def read(raw: bytes, name: str) -> JobFile:
         **forms,
         inputs=_inputs(table),
         owner=_matching(table, "owner", _OWNER, "user:NAME or group:NAME"),
+        **jobschedule.read(table, job),
     )
     table.close(_LATER)
     if problems:

@@ -79,18 +79,49 @@ class Approval:
     shown: str = ""
 
 
+class WaitKind(StrEnum):
+    """What a job can wait for as a whole (DESIGN.md section 2)."""
+
+    APPROVAL = "approval"
+    REVIEW = "review"
+    QUESTION = "question"
+    TIMER = "timer"
+    """The instant in `deadline`."""
+    EVENT = "event"
+    RATE_LIMIT = "rate_limit"
+    ASYNC_JOB = "async_job"
+    OTHER_JOB = "other_job"
+    """The job named in `event`, until it has completed."""
+
+
+class Obstacle(StrEnum):
+    """Why another job will not complete by itself."""
+
+    FAILED = "failed"
+    CANCELED = "canceled"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+    """There is no job of that name, and there was none."""
+    SET_ASIDE = "set_aside"
+    """Its files cannot be read as they are."""
+    CIRCLE = "circle"
+    """It waits, itself or by way of others, for the job that waits for it."""
+
+
 @frozen(kw_only=True)
 class Wait:
     """Why a job is not running and what wakes it."""
 
     id: str
-    kind: str
+    kind: WaitKind
     event: str = ""
     deadline: Instant | None = None
     lease: Instant | None = None
     approver: str = ""
     owner: str = ""
     cancellation_rule: str = ""
+    obstacle: Obstacle | None = None
+    """Why what it waits for will not come, as far as the job was told."""
 
 
 @frozen(kw_only=True)

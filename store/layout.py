@@ -178,6 +178,13 @@ def read(layout: Layout) -> StoreRecord | None:
         raise DamagedError(str(error), path=str(layout.store_file)) from None
 
 
+def where(layout: Layout, job_id: str) -> Path | None:
+    """The folder in which a job lies, be it open, archived or set aside; UnreadableError on EIO."""
+    places = (layout.job(job_id), layout.archived(job_id), layout.quarantine / _name(job_id))
+    with durable.reading(layout.root):
+        return next((place for place in places if durable.exists(place)), None)
+
+
 def taken(layout: Layout, job_id: str) -> bool:
     """True while jobs, archive, quarantine or names bears the id."""
     places = (layout.job(job_id), layout.archived(job_id), layout.quarantine / _name(job_id))

@@ -73,7 +73,13 @@ def moment(seconds: float = 0.0, boot: str = BOOT) -> Instant:
     return Instant(wall=1_795_000_000_000_000 + round(seconds * 1e6), boot=boot, up=round(seconds * 1e6))
 
 
-def opening(*items: str, start: str = "open", deadline: float | None = None) -> Line:
+def opening(
+    *items: str,
+    start: str = "open",
+    deadline: float | None = None,
+    after: tuple[str, ...] = (),
+    not_before: float | None = None,
+) -> Line:
     """Line 1 of a job."""
     job = Job(
         id="harbour-7",
@@ -84,6 +90,8 @@ def opening(*items: str, start: str = "open", deadline: float | None = None) -> 
         workflow="scan",
         version=3,
         deadline=None if deadline is None else moment(deadline),
+        after=after,
+        not_before=None if not_before is None else moment(not_before),
     )
     return first_line(
         job,
@@ -130,9 +138,9 @@ class Play:
     now: Instant = field(factory=moment)
 
     @classmethod
-    def of(cls, *items: str, start: str = "open", deadline: float | None = None) -> "Play":
-        """A job just let in."""
-        line = opening(*items, start=start, deadline=deadline)
+    def of(cls, *items: str, **more: Any) -> "Play":
+        """A job just let in; `more` as `opening` takes it."""
+        line = opening(*items, **more)
         return cls(opened(line), [line])
 
     @classmethod

@@ -10,6 +10,7 @@ from resumed.actors.machine.verdict import Unchanged, Verdict
 from resumed.schemas import decisions, events
 from resumed.schemas.instant import later
 from resumed.schemas.job import ItemState
+from resumed.schemas.ledger import Obstacle
 from resumed.schemas.refusal import Refusal
 
 LIMIT = 50.0
@@ -79,8 +80,25 @@ def _terminal() -> Play:
     return play
 
 
+def _waits_for_time() -> Play:
+    return Play.of("a", "b", not_before=500.0)
+
+
+def _waits_for_job() -> Play:
+    return Play.of("a", "b", after=("harbour-6",))
+
+
+def _other_job_failed() -> Play:
+    play = _waits_for_job()
+    play.does(events.OtherJob(job="harbour-6", obstacle=Obstacle.FAILED))
+    return play
+
+
 POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     # the point -> the unit that is looked at, and a job that stands there
+    "Waiting for its time to start": ("", _waits_for_time),
+    "Waiting for another job": ("", _waits_for_job),
+    "Held: the job that it waits for failed": ("", _other_job_failed),
     "Ready, not started": ("", lambda: Play.of("a", "b")),
     "A job step runs, repeatable": ("", lambda: _step_running("open")),
     "A job step runs, not repeatable": ("", lambda: _step_running("ship")),
@@ -121,6 +139,15 @@ def _skip(play: Play, unit: str) -> Verdict:
     return play.tell(events.Skip(by=ANNA, items=(unit,) if unit else ()))
 
 
+def _start_comes(play: Play, unit: str) -> Verdict:
+    """Far from any other limit: what runs has no time limit meanwhile."""
+    del unit
+    tries = {name: evolve(row, until=later(play.now, 9_999.0)) for name, row in play.snapshot.tries.items()}
+    play.snapshot = evolve(play.snapshot, tries=tries)
+    play.wait(600.0)
+    return play.tell(events.Tick())
+
+
 CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "`pause`": lambda play, unit: play.tell(events.Pause(by=ANNA)),
     "`pause --now`": lambda play, unit: play.tell(events.Pause(by=ANNA, now=True)),
@@ -133,6 +160,11 @@ CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "its worker dies": _death,
     "the daemon is killed": lambda play, unit: play.tell(events.Woke()),
     "the daemon shuts down": lambda play, unit: play.tell(events.Shutdown()),
+    "its time to start comes": _start_comes,
+    "the other job completes": lambda play, unit: play.tell(events.OtherJob(job="harbour-6", completed=True)),
+    "the other job ends otherwise": lambda play, unit: play.tell(
+        events.OtherJob(job="harbour-6", obstacle=Obstacle.CANCELED)
+    ),
     "its actor dies three times": lambda play, unit: play.tell(
         events.Trouble(code="actor_died", reason="its actor died 3 times in a row")
     ),

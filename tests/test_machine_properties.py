@@ -34,6 +34,7 @@ from resumed.schemas.decisions import (
 )
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import Ending, ItemState, Status, Try
+from resumed.schemas.ledger import Obstacle, WaitKind
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 
@@ -96,6 +97,8 @@ class History:
         """The event that these numbers stand for where the job is now."""
         tries = list(self.snapshot.tries.values())
         row = tries[one % len(tries)] if tries else None
+        if kind in (30, 31):
+            return self._told(one, two)
         if kind < 8 or kind > 17:
             return self._work(kind % 9 % 8, row, two)
         names = NAMES[one % len(NAMES)]
@@ -114,6 +117,15 @@ class History:
             17: events.Cancel(by=ANNA) if one == 11 else events.Retry(by=ANNA),
         }
         return table[kind]
+
+    @staticmethod
+    def _told(one: int, two: int) -> events.Event:
+        obstacles = (None, *Obstacle)
+        return events.OtherJob(
+            job=("p", "q", "nobody")[one % 3],
+            completed=two % 3 == 0,
+            obstacle=obstacles[two % len(obstacles)],
+        )
 
     @staticmethod
     def _trouble(one: int) -> events.Event:
@@ -301,6 +313,7 @@ class History:
         assert standing.why(snapshot, now)
         for command in standing.commands(snapshot):
             self.is_possible(snapshot, command)
+        assert not (snapshot.waits and snapshot.tries)
         if snapshot.outcome is not None:
             assert ({}, None) == (snapshot.tries, snapshot.attempt)
             assert due.next_due(snapshot, now) is None
@@ -315,20 +328,28 @@ class History:
             assert snapshot.hold.owner
             assert standing.commands(snapshot)
             return
-        assert status is Status.PAUSED or due.next_due(snapshot, now) is not None
+        others = [row for row in snapshot.waits if row.kind is WaitKind.OTHER_JOB and row.obstacle is None]
+        assert status is Status.PAUSED or due.next_due(snapshot, now) is not None or others
 
 
 steps = st.lists(
-    st.tuples(st.integers(0, 29), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
+    st.tuples(st.integers(0, 31), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
 )
 histories = st.lists(steps, min_size=1, max_size=50)
 
 
+def began(limited: bool, waits: bool) -> Line:
+    """Line 1 of a job, with a deadline, and with a time and other jobs to wait for."""
+    after = ("p", "q") if waits else ()
+    not_before = 100.0 if waits else None
+    return opening(*ITEMS, deadline=3000.0 if limited else None, after=after, not_before=not_before)
+
+
 @settings(max_examples=250, derandomize=True, deadline=None, database=None)
-@given(histories, st.booleans())
-def test_every_history_keeps_the_law(turns: list[list[Step]], limited: bool) -> None:
+@given(histories, st.booleans(), st.booleans())
+def test_every_history_keeps_the_law(turns: list[list[Step]], limited: bool, waits: bool) -> None:
     """Recovery equals live, keys never return, what is done or ended stays so, and nothing is stuck."""
-    first = opening(*ITEMS, deadline=3000.0 if limited else None)
+    first = began(limited, waits)
     history = History(opened(first), [first])
     for turn in turns:
         history.turn(turn)
@@ -342,14 +363,14 @@ def test_histories_reach_what_they_are_for() -> None:
     holds: Counter[str] = Counter()
     endings: Counter[Any] = Counter()
     for seed in range(150):
-        first = opening(*ITEMS, deadline=3000.0 if seed % 3 == 0 else None)
+        first = began(seed % 3 == 0, seed % 4 == 0)
         history = History(opened(first), [first])
         number = seed + 1
         for _ in range(80):
             turn = []
             for _ in range(1 + number % 2):
                 number = number * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407 & (2**64 - 1)
-                turn.append(((number >> 33) % 30, (number >> 40) % 12, (number >> 46) % 28))
+                turn.append(((number >> 35) % 32, (number >> 40) % 12, (number >> 46) % 28))
             history.turn(turn)
         total += history.seen
         holds += Counter(
@@ -367,4 +388,4 @@ def test_histories_reach_what_they_are_for() -> None:
         event for event, verdict in total if verdict == "Refusal"
     }
     assert {None, *Ending} - {Ending.EXPIRED} <= set(endings)
-    assert {"items_failed", "items_held", "not_gone", "worker", "interrupted"} <= set(holds)
+    assert {"items_failed", "items_held", "not_gone", "worker", "interrupted", "after"} <= set(holds)

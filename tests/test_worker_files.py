@@ -390,6 +390,10 @@ def test_job_file_is_read_whole() -> None:
         ],
         "inputs": {"folder": "/srv/video"},
         "owner": "user:anna",
+        "priority": -3,
+        "after": ["cellar", "roof"],
+        "not_before": "2026-11-29T03:00:00+01:00",
+        "deadline": "36h",
     }
     toml = """
     workflow = "x265@3"
@@ -401,6 +405,10 @@ def test_job_file_is_read_whole() -> None:
     items = ["a", { id = "b", source = "/srv/b.mkv", inputs = { speed = "fast" } }, { source = "/srv/c.mkv" }]
     inputs.folder = "/srv/video"
     owner = "user:anna"
+    priority = -3
+    after = ["cellar", "roof"]
+    not_before = 2026-11-29T03:00:00+01:00
+    deadline = "36h"
     """
     expected = JobFile(
         workflow="x265",
@@ -417,6 +425,10 @@ def test_job_file_is_read_whole() -> None:
         ),
         inputs='{"folder":"/srv/video"}',
         owner="user:anna",
+        priority=-3,
+        after=("cellar", "roof"),
+        not_before="2026-11-29T02:00:00.000000Z",
+        deadline="36h",
     )
 
     assert expected == jobfilereader.read(json.dumps(value).encode(), "attic.json")
@@ -435,7 +447,34 @@ JOBS = {
     ),
     "a command": ('{"workflow":"x","run":["sh"]}', "unknown key 'run' @ $"),
     "an environment": ('{"workflow":"x","env":{}}', "unknown key 'env' @ $"),
-    "a deadline": ('{"workflow":"x","deadline":"1h"}', "key 'deadline' is not in this release yet @ $"),
+    "a deadline in no zone": (
+        '{"workflow":"x","deadline":"2026-11-29T03:00:00"}',
+        "2026-11-29T03:00:00 names no zone: add Z or an offset such as +01:00 @ $.deadline",
+    ),
+    "a start that is no time": (
+        '{"workflow":"x","not_before":null}',
+        (
+            'expected a moment such as "2026-11-29T03:00:00+01:00", or a span from now such as "36h" '
+            "@ $.not_before"
+        ),
+    ),
+    "a priority out of range": ('{"workflow":"x","priority":11}', "expected -10 to 10, got 11 @ $.priority"),
+    "a priority that is a text": (
+        '{"workflow":"x","priority":"5"}',
+        "expected int, got string @ $.priority",
+    ),
+    "a wait for itself": (
+        '{"workflow":"x","id":"b","after":["a","b"]}',
+        "a job cannot wait for itself @ $.after[1]",
+    ),
+    "a wait for half a name": (
+        '{"workflow":"x","after":["../a"]}',
+        "expected a job's whole id, got '../a' @ $.after[0]",
+    ),
+    "a wait twice": (
+        '{"workflow":"x","after":["a","a"]}',
+        "the job 'a' stands at 0 already @ $.after[1]",
+    ),
     "a list": ("[]", "expected an object, got list @ $"),
     "an id that is none": (
         '{"workflow":"x","id":"A"}',

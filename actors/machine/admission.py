@@ -7,6 +7,8 @@ from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot
 from resumed.schemas.table import ItemTable
 from resumed.schemas.workflow import Contract
 
+from . import schedule
+
 
 def first_line(
     job: Job,
@@ -34,6 +36,7 @@ def first_line(
         position=Item(id="", ordinal=0, at=contract.start, occurrence=1),
         next=Next(step=contract.start),
         items=ItemTable(rows),
+        waits=schedule.opening(job, now),
     )
     admitted = Entry(
         transition="admit",

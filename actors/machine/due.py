@@ -38,7 +38,7 @@ def room(standing: Standing) -> int:
 
 def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
     """Up to `most` units whose next try may start now, in order, within what the position allows."""
-    if most <= 0 or blocked(standing):
+    if most <= 0 or standing.waits or blocked(standing):
         return []
     most = min(most, room(standing))
     if most <= 0:
@@ -75,6 +75,16 @@ def _earlier(one: Instant | None, other: Instant) -> Instant:
     return other if one is None or other.wall < one.wall else one
 
 
+def _last_wait(standing: Standing) -> Instant | None:
+    """When the last of its waits is over; None when that is no matter of time."""
+    found: Instant | None = None
+    for row in standing.waits:
+        if row.deadline is None:
+            return None
+        found = row.deadline if found is None or row.deadline.wall > found.wall else found
+    return found
+
+
 def next_start(standing: Standing, now: Instant) -> Instant | None:
     """When a unit that waits for a time could start; None when none waits (or none could start then).
 
@@ -82,6 +92,8 @@ def next_start(standing: Standing, now: Instant) -> Instant | None:
     """
     if blocked(standing):
         return None
+    if standing.waits:
+        return _last_wait(standing)
     if standing.each is None:
         at = standing.position.not_before if standing.position.state is ItemState.PENDING else None
         return at if at is not None and not reached(at, now) else None
@@ -101,8 +113,12 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
     for row in snapshot.tries.values():
         if row.stop is None:
             found = _earlier(found, row.until)
-    if snapshot.job.deadline is not None and snapshot.expiry is None and snapshot.cancel is None:
-        found = _earlier(found, snapshot.job.deadline)
+    if snapshot.expiry is None and snapshot.cancel is None:
+        for wait in snapshot.waits:
+            # Also while it is held or paused: that its time has come is recorded when it comes.
+            found = found if wait.deadline is None else _earlier(found, wait.deadline)
+        if snapshot.job.deadline is not None:
+            found = _earlier(found, snapshot.job.deadline)
     return found
 
 

@@ -9,9 +9,10 @@ from resumed.schemas import events
 from resumed.schemas.job import Ending, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
+from . import schedule
 from .draft import Draft
+from .settle import enter, settle
 from .verdict import Unchanged
-from .work import enter, settle
 
 Choice = str | Refusal | Unchanged
 
@@ -73,6 +74,8 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
         if draft.pause is None:
             return _needs_items(draft, hold.reason)
     else:
+        if hold is not None and hold.code == schedule.AFTER:
+            schedule.go_on(draft)
         draft.hold = None
         if draft.position.state is ItemState.HELD:
             draft.put(_afresh(draft.position))

@@ -4,6 +4,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 
+from . import schedule
 from .draft import NOT_GONE as NOT_GONE
 from .due import next_start, wanted
 from .requests import ITEM_HOLDS
@@ -12,7 +13,8 @@ MEANS: dict[Status, str] = {
     Status.READY: "It could start now, and waits for a free worker.",
     Status.RESUMING: "It is being examined after an interruption, before anything of it may start.",
     Status.RUNNING: "At least one try is open: it runs, or is being stopped.",
-    Status.WAITING: "Nothing of it runs, and it goes on by itself at an instant that is on record.",
+    Status.WAITING: "Nothing of it runs, and it goes on by itself: at an instant, or after another job, "
+    "that is on record.",
     Status.RECONCILING: "Something may have reached another system, which is being asked about it.",
     Status.HELD: "The machine may not decide: its reason, its owner and the next commands are on record.",
     Status.PAUSED: "A person stopped it: nothing runs until a person lets it go on.",
@@ -23,6 +25,9 @@ MEANS: dict[Status, str] = {
     Status.QUARANTINED: "Its files do not hold, or not for this release: set aside as they are.",
 }
 """One honest sentence for every status."""
+
+MOST_OTHERS = 3
+"""Other jobs that a job's commands name."""
 
 GIVEN_BY_LAW = frozenset(Status) - {Status.RESUMING, Status.RECONCILING, Status.QUARANTINED}
 """What `status` may answer; the others are said of jobs without a snapshot, or come with effects."""
@@ -83,6 +88,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
     if snapshot.tries:
         place = f"step {snapshot.position.at}" if snapshot.each is None else "its items"
         return f"{len(snapshot.tries)} running at {place}"
+    if snapshot.waits:
+        return schedule.said(snapshot.waits)
     if wanted(snapshot, now, 1):
         return "ready to start as soon as a worker is free"
     if next_start(snapshot, now) is not None:
@@ -108,5 +115,6 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
         possible.append("pause")
     if not ending:
         possible.append("cancel")
-    logs = (f"resumectl logs {job} ITEM",) if stuck else ()
-    return (*(f"resumectl {verb} {job}" for verb in possible), *logs)
+    logs = [f"resumectl logs {job} ITEM"] if stuck else []
+    others = [f"resumectl show {row.event}" for row in snapshot.waits if row.event][:MOST_OTHERS]
+    return (*(f"resumectl {verb} {job}" for verb in possible), *logs, *others)

@@ -10,7 +10,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import requests, work
+from . import course, requests, work
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -26,9 +26,10 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.Raised: ("raised", "author", work.raised),
     events.Gone: ("gone", "machine", work.gone),
     events.Woke: ("wake", "machine", work.woke),
-    events.Tick: ("tick", "clock", work.tick),
-    events.Shutdown: ("shutdown", "machine", work.shutdown),
-    events.Trouble: ("trouble", "machine", work.trouble),
+    events.Tick: ("tick", "clock", course.tick),
+    events.OtherJob: ("other_job", "machine", course.other_job),
+    events.Shutdown: ("shutdown", "machine", course.shutdown),
+    events.Trouble: ("trouble", "machine", course.trouble),
 }
 
 

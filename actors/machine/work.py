@@ -1,4 +1,4 @@
-"""The law of work: starts, answers, deaths, and the passing of time.
+"""The law of work: starts, answers and deaths.
 
 Each function takes a draft and the event, lays its changes over the draft and returns the choice made; a
 refusal or an Unchanged leaves the draft to be thrown away.
@@ -8,14 +8,11 @@ from attrs import evolve
 
 from resumed.schemas import decisions, durations, events, strict
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.instant import later, reached
+from resumed.schemas.instant import later
 from resumed.schemas.job import (
     Each,
-    Ending,
     Item,
     ItemState,
-    Mark,
-    Outcome,
     StopReason,
     Try,
 )
@@ -24,8 +21,9 @@ from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
 from .draft import NOT_GONE, Draft
-from .due import is_near, wanted
+from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
+from .settle import enter, settle
 from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
@@ -165,22 +163,6 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
     return "failed"
 
 
-def enter(unit: Item, step: str, data: str = "{}") -> Item:
-    """The unit at another step: a new occurrence with a fresh set of tries."""
-    return replaced(
-        unit,
-        state=ItemState.PENDING,
-        at=step,
-        occurrence=unit.occurrence + 1,
-        failures=0,
-        crashes=0,
-        not_before=None,
-        data=data,
-        code="",
-        reason="",
-    )
-
-
 def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
     """Items enter their first step; those named that do not exist are made, in the order they are named.
 
@@ -251,92 +233,3 @@ def woke(draft: Draft, event: events.Woke) -> Choice:
         draft.set_hold(NOT_GONE, f"nobody can tell that these workers ended: {names}. {event.detail}".strip())
     settle(draft)
     return "woke"
-
-
-def tick(draft: Draft, event: events.Tick) -> Choice:
-    """Limits that have lapsed become marks: a try's time, the job's deadline."""
-    del event
-    marked = 0
-    for row in list(draft.tries.values()):
-        if row.stop is None and reached(row.until, draft.now):
-            draft.mark_stop(row, StopReason.TIMEOUT)
-            marked += 1
-    deadline = draft.job.deadline
-    if deadline is not None and not draft.stopping() and reached(deadline, draft.now):
-        draft.expiry = Mark(by="clock", at=draft.now, reason="its deadline has passed")
-        draft.mark_all(StopReason.EXPIRE)
-        marked += 1
-    if not marked:
-        return Unchanged(reason="no limit has lapsed")
-    settle(draft)
-    return "expired" if draft.expiry is not None else "timeout"
-
-
-def shutdown(draft: Draft, event: events.Shutdown) -> Choice:
-    """The daemon drains: what runs is to be stopped, in good order."""
-    del event
-    if all(row.stop is not None for row in draft.tries.values()):
-        return Unchanged(reason="nothing runs")
-    draft.mark_all(StopReason.SHUTDOWN)
-    return "stopping"
-
-
-def trouble(draft: Draft, event: events.Trouble) -> Choice:
-    """The machine cannot go on with the job: held, and what runs is stopped."""
-    before = draft.hold
-    draft.set_hold(event.code, event.reason)
-    if before is not None and draft.hold is before:
-        return Unchanged(reason=f"held already: {before.code}")
-    draft.mark_all(StopReason.HOLD)
-    settle(draft)
-    return "held"
-
-
-def settle(draft: Draft) -> None:
-    """What follows of itself, in the same commit: a fan-out's end, the job's end, the attempt's end."""
-    if draft.outcome is None:
-        _settle_fan_out(draft)
-        _settle_job(draft)
-    if draft.attempt is not None and not draft.tries and not is_near(draft, draft.now):
-        draft.attempt = None
-
-
-def _settle_fan_out(draft: Draft) -> None:
-    each = draft.each
-    if each is None or draft.tries or draft.stopping():
-        return
-    count = draft.items.count
-    pending = count(ItemState.PENDING) - draft.items.outside
-    if pending or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW):
-        return
-    failed, held = count(ItemState.FAILED), count(ItemState.HELD)
-    if failed or held:
-        if draft.hold is None:
-            draft.set_hold(*_items_hold(draft, failed, held))
-        return
-    draft.each = None
-    draft.position = enter(draft.position, each.then)
-
-
-def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
-    bad = [item for item in draft.items if item.state in (ItemState.FAILED, ItemState.HELD)]
-    first = bad[0]
-    parts = [f"{failed} failed" if failed else "", f"{held} held" if held else ""]
-    said = " and ".join(part for part in parts if part)
-    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    reason = f"{said} of {len(draft.items)} items; {first.id}: {first.reason}{more}"
-    return ("items_failed" if failed else "items_held"), reason
-
-
-def _settle_job(draft: Draft) -> None:
-    if draft.tries or draft.is_unproven():
-        return
-    if draft.stopping():
-        mark = draft.cancel or draft.expiry
-        assert mark is not None
-        ending = Ending.CANCELED if draft.cancel is not None else Ending.EXPIRED
-        draft.outcome = Outcome(ending=ending, at=draft.now, reason=mark.reason)
-    elif draft.position.state is ItemState.DONE:
-        draft.outcome = Outcome(ending=Ending.COMPLETED, at=draft.now)
-    elif draft.position.state is ItemState.FAILED:
-        draft.outcome = Outcome(ending=Ending.FAILED, at=draft.now, reason=draft.position.reason)

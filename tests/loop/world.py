@@ -1,6 +1,7 @@
 """A store on a real folder, daemons that come and go over it, bad weather on its disk, and people who ask."""
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -416,10 +417,11 @@ class World:
 
     # ---- jobs -----------------------------------------------------------------------------------------
 
-    async def admit(self, job: str, items: Sequence[str], workflow: str = "label") -> bool:
-        """Submit a job file, again and again until it is admitted; False when the daemon died first."""
-        listed = ",".join(f'{{"id":"{name}"}}' for name in items)
-        raw = f'{{"id":"{job}","workflow":"{workflow}","items":[{listed}]}}'.encode()
+    async def admit(self, job: str, items: Sequence[str], workflow: str = "label", **more: Any) -> bool:
+        """Submit a job file (with `more` keys), again and again until it is admitted; False when the daemon
+        died first."""
+        listed = [{"id": name} for name in items]
+        raw = json.dumps({"id": job, "workflow": workflow, "items": listed, **more}).encode()
         while not self.daemon.over.is_set():
             told: list[Any] = []
 

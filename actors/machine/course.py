@@ -1,0 +1,59 @@
+"""The law of a job's course as a whole: time that passes, other jobs, the daemon's shutdown and trouble."""
+
+from resumed.schemas import events
+from resumed.schemas.instant import reached
+from resumed.schemas.job import Mark, StopReason
+
+from . import schedule
+from .draft import Draft
+from .settle import settle
+from .verdict import Unchanged
+
+
+def tick(draft: Draft, event: events.Tick) -> str | Unchanged:
+    """Limits that have lapsed become marks: a try's time, the job's deadline; waits that are over go."""
+    del event
+    marked = 0
+    for row in list(draft.tries.values()):
+        if row.stop is None and reached(row.until, draft.now):
+            draft.mark_stop(row, StopReason.TIMEOUT)
+            marked += 1
+    deadline = draft.job.deadline
+    if deadline is not None and not draft.stopping() and reached(deadline, draft.now):
+        draft.expiry = Mark(by="clock", at=draft.now, reason="its deadline has passed")
+        draft.mark_all(StopReason.EXPIRE)
+        marked += 1
+    waited = not draft.stopping() and schedule.lapse(draft)
+    if not marked and not waited:
+        return Unchanged(reason="no limit has lapsed")
+    settle(draft)
+    if draft.expiry is not None:
+        return "expired"
+    return "timeout" if marked else "its time has come"
+
+
+def other_job(draft: Draft, event: events.OtherJob) -> str | Unchanged:
+    """The job is told how one stands that it waits for."""
+    choice = schedule.told(draft, event)
+    settle(draft)
+    return choice
+
+
+def shutdown(draft: Draft, event: events.Shutdown) -> str | Unchanged:
+    """The daemon drains: what runs is to be stopped, in good order."""
+    del event
+    if all(row.stop is not None for row in draft.tries.values()):
+        return Unchanged(reason="nothing runs")
+    draft.mark_all(StopReason.SHUTDOWN)
+    return "stopping"
+
+
+def trouble(draft: Draft, event: events.Trouble) -> str | Unchanged:
+    """The machine cannot go on with the job: held, and what runs is stopped."""
+    before = draft.hold
+    draft.set_hold(event.code, event.reason)
+    if before is not None and draft.hold is before:
+        return Unchanged(reason=f"held already: {before.code}")
+    draft.mark_all(StopReason.HOLD)
+    settle(draft)
+    return "held"

@@ -1,0 +1,77 @@
+"""What follows of itself in the same commit, whatever was decided: the end of a fan-out, of the job, of the
+attempt; and what holds a job by its own records.
+"""
+
+from resumed.schemas.job import Ending, Item, ItemState, Outcome
+from resumed.schemas.records import replaced
+
+from . import schedule
+from .draft import Draft
+from .due import is_near
+
+
+def settle(draft: Draft) -> None:
+    """Carry out all of it."""
+    if draft.outcome is None:
+        schedule.settle(draft)
+        _settle_fan_out(draft)
+        _settle_job(draft)
+    if draft.attempt is not None and not draft.tries and not is_near(draft, draft.now):
+        draft.attempt = None
+
+
+def _settle_fan_out(draft: Draft) -> None:
+    each = draft.each
+    if each is None or draft.tries or draft.stopping():
+        return
+    count = draft.items.count
+    pending = count(ItemState.PENDING) - draft.items.outside
+    if pending or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW):
+        return
+    failed, held = count(ItemState.FAILED), count(ItemState.HELD)
+    if failed or held:
+        if draft.hold is None:
+            draft.set_hold(*_items_hold(draft, failed, held))
+        return
+    draft.each = None
+    draft.position = enter(draft.position, each.then)
+
+
+def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
+    bad = [item for item in draft.items if item.state in (ItemState.FAILED, ItemState.HELD)]
+    first = bad[0]
+    parts = [f"{failed} failed" if failed else "", f"{held} held" if held else ""]
+    said = " and ".join(part for part in parts if part)
+    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    reason = f"{said} of {len(draft.items)} items; {first.id}: {first.reason}{more}"
+    return ("items_failed" if failed else "items_held"), reason
+
+
+def _settle_job(draft: Draft) -> None:
+    if draft.tries or draft.is_unproven():
+        return
+    if draft.stopping():
+        mark = draft.cancel or draft.expiry
+        assert mark is not None
+        ending = Ending.CANCELED if draft.cancel is not None else Ending.EXPIRED
+        draft.outcome = Outcome(ending=ending, at=draft.now, reason=mark.reason)
+    elif draft.position.state is ItemState.DONE:
+        draft.outcome = Outcome(ending=Ending.COMPLETED, at=draft.now)
+    elif draft.position.state is ItemState.FAILED:
+        draft.outcome = Outcome(ending=Ending.FAILED, at=draft.now, reason=draft.position.reason)
+
+
+def enter(unit: Item, step: str, data: str = "{}") -> Item:
+    """The unit at another step: a new occurrence with a fresh set of tries."""
+    return replaced(
+        unit,
+        state=ItemState.PENDING,
+        at=step,
+        occurrence=unit.occurrence + 1,
+        failures=0,
+        crashes=0,
+        not_before=None,
+        data=data,
+        code="",
+        reason="",
+    )
