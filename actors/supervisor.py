@@ -30,8 +30,8 @@ from resumed.store import archive, files, migration, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
-from . import deaths, outputs, scratch, views
-from .clock import Clock, within
+from . import deaths, draining, outputs, scratch, views
+from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry, Stage
 from .job import JobActor
@@ -47,8 +47,6 @@ from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
 
-TAIL_MOST, HURRIED = 5.0, 2.0
-"""Seconds of a drain for killing what did not stop, a quarter of it at most; and of a hurried one."""
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two tries to read a job that cannot be read."""
@@ -111,18 +109,11 @@ class Supervisor:
 
     async def drain(self, seconds: float) -> None:
         """Stop what runs in good order and park every job, all within `seconds`: their end is for killing."""
-        self.draining = self.workshop.slots.draining = True
-        for entry in list(self.entries.values()):
-            if entry.stage is Stage.ACTIVE:
-                self.post(entry, Message(events.Shutdown()))
-        tail = min(TAIL_MOST, seconds / 4) or HURRIED
-        await within(self.clock, max(0.0, seconds - tail), self._until_parked)
-        for name in list(self.workshop.slots.hands):
-            self.workshop.slots.kill(name)
-        await within(self.clock, tail / 2, self._until_parked)
-        await within(self.clock, tail / 2, self.workshop.slots.until_empty)
+        self.draining = True
+        await draining.drain(self, seconds)
 
-    async def _until_parked(self) -> None:
+    async def until_parked(self) -> None:
+        """Return when no job has an actor."""
         while any(entry.stage is Stage.ACTIVE for entry in self.entries.values()):
             self._idle = anyio.Event()
             await self._idle.wait()

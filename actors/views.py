@@ -2,8 +2,7 @@
 
 from attrs import evolve
 
-from resumed.schemas.durations import spell
-from resumed.schemas.instant import Instant, seconds_until
+from resumed.schemas.instant import Instant
 from resumed.schemas.job import Item, ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import ItemRow, JobRow, JobView
@@ -56,9 +55,8 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
         others = [row.event for row in snapshot.waits if row.event]
         if others:
             return f"after {others[0]}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
-        at = due.next_start(snapshot, now)
-        what = "starts" if snapshot.waits else "tries again"
-        return f"{what} in {spell(seconds_until(at, now))}" if at is not None else ""
+        # When, stands in `wakes`: a parked job's row is made once.
+        return "starts" if snapshot.waits else "tries again" if due.next_start(snapshot, now) else ""
     if status is Status.READY:
         return "a free worker"
     if snapshot.outcome is not None:
@@ -106,6 +104,9 @@ def view(snapshot: Snapshot, now: Instant, folder: str) -> JobView:
         items=tuple(item_row(item) for item in snapshot.items),
         commands=standing.commands(snapshot),
         folder=folder,
+        priority=snapshot.job.priority,
+        after=tuple(row.event for row in snapshot.waits if row.event),
+        deadline=snapshot.job.deadline.wall if snapshot.job.deadline is not None else 0,
     )
 
 

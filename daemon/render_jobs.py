@@ -35,8 +35,8 @@ def job_list(answer: dict[str, Any], now: float, width: int, colour: bool, every
 def needs(row: dict[str, Any], now: float, longest: int = 40) -> str:
     """What the job needs or does next, in a few words."""
     said = clean(row["needs"], longest)
-    if not said and row["wakes"]:
-        said = f"goes on {moment(row['wakes'], now)}"
+    if row["wakes"]:
+        said = f"{said or 'goes on'} {moment(row['wakes'], now)}"
     return said or ("-" if row["status"] not in ("running", "resuming") else f"{row['running']} at work")
 
 
@@ -56,7 +56,10 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
         + ("" if view["requester"] == row["owner"] else f", asked by {view['requester']}"),
         "admitted": stamp(row["created"]),
         "items": counts(row),
-        "next": row["needs"],
+        "deadline": stamp(view["deadline"]) if view["deadline"] else "",
+        "priority": str(view["priority"]) if view["priority"] else "",
+        "after": ", ".join(view["after"]),
+        "next": " ".join(filter(None, (row["needs"], stamp(row["wakes"]) if row["wakes"] else ""))),
         "labels": ", ".join(f"{key}={value}" for key, value in view["labels"].items()),
         "folder": view["folder"],
     }

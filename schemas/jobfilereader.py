@@ -43,10 +43,9 @@ def read(raw: bytes, name: str) -> JobFile:
         objective=table.text("objective"),
         labels=_labels(table),
         items=items,
-        **forms,
         inputs=_inputs(table),
         owner=_matching(table, "owner", _OWNER, "user:NAME or group:NAME"),
-        **jobschedule.read(table, job),
+        **{**forms, **jobschedule.read(table, job)},
     )
     table.close(_LATER)
     if problems:

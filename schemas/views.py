@@ -25,7 +25,8 @@ class JobRow:
     created: int
     wakes: int = 0
     needs: str = ""
-    """What it needs or does next, in a few words; `needs_person` says whether a person must act."""
+    """What it needs or does next (then at `wakes`, if that is not 0), in a few words; `needs_person` says
+    whether a person must act."""
     needs_person: bool = False
     sequence: int = 0
     epoch: int = 0
@@ -63,6 +64,11 @@ class JobView:
     items: tuple[ItemRow, ...] = ()
     commands: tuple[str, ...] = ()
     folder: str = ""
+    priority: int = 0
+    after: tuple[str, ...] = ()
+    """Jobs that it still waits for."""
+    deadline: int = 0
+    """When it is ended, wall microseconds; 0 when it has no deadline."""
 
 
 @frozen(kw_only=True)

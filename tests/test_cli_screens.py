@@ -122,6 +122,9 @@ def test_show_screen() -> None:
         ],
         "commands": ["resumectl retry pay-nov", "resumectl skip pay-nov --reason .."],
         "folder": "/var/lib/resumed/jobs/ab/pay-nov",
+        "priority": -3,
+        "after": ["approve-nov"],
+        "deadline": at(30),
     }
 
     assert [
@@ -132,6 +135,9 @@ def test_show_screen() -> None:
         "owner      finance, asked by bo",
         "admitted   2026-11-29 06:00:00",
         "items      41/44 done, 3 held",
+        "deadline   2026-12-01 18:00:00",
+        "priority   -3",
+        "after      approve-nov",
         "next       3 items held: retry or skip",
         "labels     month=11",
         "folder     /var/lib/resumed/jobs/ab/pay-nov",
@@ -199,7 +205,7 @@ def test_hostile_text_reaches_no_terminal(case: str) -> None:
     view = {
         "row": hostile_row, "requester": evil, "objective": evil, "labels": {evil: evil}, "step": evil,
         "reason": evil, "items": [item(id=evil, at=evil, code=evil, reason=evil)], "commands": [evil],
-        "folder": evil,
+        "folder": evil, "priority": 5, "after": [evil], "deadline": 1,
     }  # fmt: skip
     flow = {
         "name": evil, "version": 1, "enabled": True, "description": evil, "steps": [evil],

@@ -37,6 +37,9 @@ STANDINGS = {
 # standing -> what becomes of: pause, pause --now, resume, cancel, retry, skip (both unnamed).
 # `=` it is so already, `x` refused, anything else the choice made.
 ANSWERS = {
+    "Waiting for its time to start": "paused paused = canceled = =",
+    "Waiting for another job": "paused paused = canceled = =",
+    "Held: the job that it waits for failed": "paused paused resumed canceled = =",
     "Ready, not started": "paused paused = canceled = =",
     "A job step runs, repeatable": "paused paused = canceling = =",
     "A job step runs, not repeatable": "paused paused = canceling = =",

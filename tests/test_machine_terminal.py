@@ -51,6 +51,7 @@ EVERY: dict[str, events.Event] = {
     "gone": events.Gone(unit="", epoch=1, number=1, died=True),
     "woke": events.Woke(unproven=("w",)),
     "tick": events.Tick(),
+    "other job": events.OtherJob(job="harbour-6", completed=True),
     "shutdown": events.Shutdown(),
     "trouble": events.Trouble(code="not_gone", reason="?"),
 }

@@ -145,6 +145,9 @@ def snapshot() -> Snapshot:
             deadline=m(3600),
             items_glob="/srv/archive/**/*.tif",
             labels={"team": "archive", "naïve": "ü"},
+            priority=-2,
+            after=("harbour-6",),
+            not_before=m(30),
         ),
         contract=contract,
         code_version=j.CodeVersion(workflow="label", version=2, contract=sha, release="0.1.0"),
@@ -227,6 +230,7 @@ def snapshot() -> Snapshot:
                 approver="group:curators",
                 owner="ada",
                 cancellation_rule="deny",
+                obstacle=g.Obstacle.FAILED,
             ),
         ),
         questions=(
@@ -290,6 +294,9 @@ def changes(snap: Snapshot) -> Changes:
         expiry=snap.expiry,
         hold=snap.hold,
         outcome=snap.outcome,
+        budget=snap.budget,
+        used=snap.used,
+        waits=snap.waits,
         cleared=("hold", "pause"),
     )
 
