@@ -59,6 +59,7 @@ class Slots:
         self.hands: dict[str, Hand] = {}
         self.draining = False
         self._left = anyio.Event()
+        self._freed: anyio.Event | None = None
 
     def want(self, job: str, digest: str, contract: Contract) -> None:
         """Queue the job for a slot; once, however often it asks, and not while an offer is on its way to it.
@@ -193,6 +194,7 @@ class Slots:
             return []
         hand.pool.hands.pop(name, None)
         self._left.set()
+        self._tell_freed()
         if not hand.ready and not hand.ending:
             said = hand.worker.stderr_tail(300).strip()
             self._born_dead(hand.pool, f"its worker ended before it was ready: {said or 'it said nothing'}")
@@ -245,6 +247,7 @@ class Slots:
         if hand is None:
             return
         hand.held.discard(key)
+        self._tell_freed()
         if not hand.held:
             hand.idle_since = self._seconds()
         self._give_way(hand)
@@ -305,6 +308,17 @@ class Slots:
         if hand is not None:
             hand.ending = True
             hand.worker.kill()
+
+    async def until_free(self, job: str) -> None:
+        """Return when no worker holds a try of the job."""
+        while any(key[0] == job for hand in self.hands.values() for key in hand.held):
+            self._freed = self._freed or anyio.Event()
+            await self._freed.wait()
+
+    def _tell_freed(self) -> None:
+        if self._freed is not None:
+            self._freed.set()
+            self._freed = None
 
     async def until_empty(self) -> None:
         """Return when no worker is left."""

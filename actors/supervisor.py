@@ -181,14 +181,17 @@ class Supervisor:
         self._idle.set()
 
     async def _set_aside(self, entry: JobEntry, error: Exception) -> None:
-        """Move the folder whole and untouched to the quarantine; all other jobs go on."""
+        """Move the folder whole and untouched to the quarantine, once nothing of the job runs any more; all
+        other jobs go on. A crash before the move leaves it to the next start."""
         reason = "newer_schema" if isinstance(error, NewerSchemaError) else "damaged"
-        now = self.clock.now()
         logger.error("job %s was set aside (%s): %s", entry.id, reason, error)
+        self._aside(entry, str(error))
+        await self.workshop.slots.until_free(entry.id)
+        now = self.clock.now()
         try:
             await self.disk.call(quarantine.set_aside, self.layout, entry.id, reason, str(error), now)
         except (StoreError, OSError) as trouble:
-            self._aside(entry, f"{error}; and {trouble}")
+            entry.trouble = f"{error}; and {trouble}"
             return
         self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
         self.sequels.gone(entry.id)

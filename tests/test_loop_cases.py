@@ -486,6 +486,33 @@ def test_a_job_set_aside_gives_its_slots_back(backend: str, monkeypatch: pytest.
     play(backend, case)
 
 
+def test_a_damaged_job_is_moved_once_nothing_of_it_runs(backend: str) -> None:
+    """A log that rots while a handler ignores its stop: the folder stays in its place until that is dead."""
+
+    async def case(root: Path) -> None:
+        async with cases.made(root) as one:
+            one.machine.manners = Manners(ignore_stop=1.0, slowest=100_000.0)
+            await one.start()
+            await one.admit("bad", ["a"])
+            await one.until(lambda: bool(one.witness.alive))
+            folder = one.layout.job("bad")
+            newest = max(folder.glob("*.log"))
+            raw = newest.read_bytes()
+            newest.write_bytes(raw[:200] + b"x" * 40 + raw[240:])
+            one.weather.veto = lambda name, _: errno.EIO if name == "sync_data" else None
+            one.daemon.soon(one.daemon.ask, "bad", "Pause")
+            await one.until(lambda: one.entry("bad").stage is Stage.ASIDE, 60.0)  # type: ignore[union-attr]
+            one.weather.veto = None
+            assert one.witness.alive
+            assert folder.exists()
+            one.jobs.remove("bad")
+
+            assert await one.until(lambda: ["bad"] == [e.id for e in quarantine.entries(one.layout)], 600.0)
+            assert not one.witness.alive
+
+    play(backend, case)
+
+
 def test_admission_in_doubt_is_found_again(backend: str) -> None:
     """An admission whose last sync failed is taken in at once: nobody waits for the next start."""
 
