@@ -136,7 +136,10 @@ def _told(entry: Entry) -> tuple[str, str]:
             parts = ("the daemon had ended", f"cut off: {cut}" if any(changes.ended) else "", reason)
             return "woke", "; ".join(part for part in parts if part)
         case "tick":
-            return ("expired", reason) if decision.choice == "expired" else ("time over", units)
+            words = {"expired": ("expired", reason), "timeout": ("time over", units)}
+            return words.get(decision.choice, ("time went by", _joined(decision.choice, reason)))
+        case "other_job":
+            return "told", _joined(decision.choice, reason)
         case "shutdown":
             return "stopping", _joined("the daemon was told to end", units)
         case "trouble":

@@ -14,7 +14,7 @@ from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
 
 from . import past, possible, views
-from .machine import due, standing
+from .machine import due, schedule, standing
 
 MOST_EVENTS = 6
 LOOK_BACK = 300
@@ -41,6 +41,7 @@ NOT_DONE = {
     "import": "start a worker: the author's module cannot be loaded",
     "actor_died": "look after it: the daemon failed at it again and again",
     "too_large": "record what it did: it is too large for one line",
+    schedule.AFTER: "start: it comes after a job that will not complete by itself",
 }
 OTHER_CODE = "go on: {code} is for a person to decide"
 
@@ -172,7 +173,11 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
         return
     status = row.status
     if status is Status.HELD:
-        yield WhyWake(said=f"{snapshot.hold.owner if snapshot.hold else row.owner}, and nothing else")
+        others = [wait.event for wait in snapshot.waits if wait.obstacle in schedule.PASSING]
+        owner = snapshot.hold.owner if snapshot.hold else row.owner
+        yield WhyWake(
+            said=f"{owner}, or {', '.join(others)} coming back" if others else f"{owner}, and nothing else"
+        )
     elif status is Status.PAUSED:
         yield WhyWake(said="whoever lets it go on, and nothing else")
     elif status is Status.READY:
@@ -182,8 +187,14 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
         until = min((each.until for each in snapshot.tries.values()), key=lambda at: at.wall, default=None)
         if until is not None:
             yield WhyWake(said="the first time limit of these", at=spell(until.wall))
-    elif (at := due.next_start(snapshot, now)) is not None:
-        yield WhyWake(said="starting", at=spell(at.wall))
+    else:
+        for wait in snapshot.waits:
+            if wait.event:
+                yield WhyWake(said=f"{wait.event}, once it has completed")
+            elif wait.deadline is not None:
+                yield WhyWake(said="its time to start", at=spell(wait.deadline.wall))
+        if not snapshot.waits and (at := due.next_start(snapshot, now)) is not None:
+            yield WhyWake(said="starting", at=spell(at.wall))
     if snapshot.job.deadline is not None and snapshot.expiry is None and snapshot.cancel is None:
         yield WhyWake(said="its deadline, which ends it", at=spell(snapshot.job.deadline.wall))
 
@@ -202,6 +213,8 @@ def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:
         yield f"start anything new: being ended by {mark.by}"
     elif status is Status.RUNNING and snapshot.pause is not None:
         yield STATUSES[Status.PAUSED].format(**names)
+    elif status is Status.WAITING and any(wait.event for wait in snapshot.waits):
+        yield "start before the jobs that it comes after"
     elif STATUSES[status]:
         yield STATUSES[status].format(**names)
 

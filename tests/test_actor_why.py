@@ -15,6 +15,7 @@ from resumed.actors.machine.draft import NOT_GONE
 from resumed.schemas import decisions, events
 from resumed.schemas.instant import spell
 from resumed.schemas.job import Hold, ItemState, Status
+from resumed.schemas.ledger import Obstacle
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import JobRow, WhyView
 from resumed.store.history import Past
@@ -36,6 +37,17 @@ def words(seen: WhyView) -> list[tuple[str, str]]:
 
 STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
     # the point -> its status, what it waits for, what is left undone
+    "Waiting for its time to start": ("waiting", ["its time to start"], ["start before its time"]),
+    "Waiting for another job": (
+        "waiting",
+        ["harbour-6, once it has completed"],
+        ["start before the jobs that it comes after"],
+    ),
+    "Held: the job that it waits for failed": (
+        "held",
+        ["anna, and nothing else"],
+        ["start: it comes after a job that will not complete by itself"],
+    ),
     "Ready, not started": ("ready", ["a free worker"], ["start: no worker is free for it"]),
     "A job step runs, repeatable": ("running", ["the end of what runs", "the first time limit of these"], []),
     "A job step runs, not repeatable": (
@@ -262,6 +274,12 @@ def lives() -> Iterator[Play]:
     other.start("")
     other.answer("", decisions.Finished())
     yield other
+    waiting = Play.of("a", after=("harbour-6",), not_before=5.0)
+    waiting.wait(5.0)
+    waiting.does(events.Tick())
+    waiting.does(events.OtherJob(job="harbour-6", obstacle=Obstacle.UNKNOWN))
+    waiting.does(events.OtherJob(job="harbour-6", completed=True))
+    yield waiting
 
 
 def test_every_kind_of_event_has_its_word() -> None:
@@ -290,6 +308,8 @@ def test_every_kind_of_event_has_its_word() -> None:
         ("returned", "not now"): "a, try 1: busy",
         ("trouble", "held"): "it died",
         ("tick", "time over"): "c",
+        ("tick", "time went by"): "its time has come",
+        ("other_job", "told"): "harbour-6 has completed",
     }.items() <= told.items()
 
 

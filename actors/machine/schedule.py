@@ -29,6 +29,8 @@ SAID: dict[Obstacle, str] = {
     Obstacle.CIRCLE: "which waits for this one itself",
 }
 """What is said of a job that will not complete by itself, after its name."""
+PASSING = frozenset({Obstacle.UNKNOWN, Obstacle.SET_ASIDE, Obstacle.CIRCLE})
+"""Obstacles that may go away: the job is told, and the hold lifts by itself."""
 
 
 def instants(file: JobFile, now: Instant, what: str) -> tuple[Instant | None, Instant | None]:
