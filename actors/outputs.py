@@ -27,8 +27,8 @@ class Piece:
 
 def offer_of(event: events.Returned) -> decisions.Offer | None:
     """The offer in an answer, if there is one."""
-    decided = event.answer.decided
-    return decided.output if isinstance(decided, decisions.Accepted) else None
+    found: decisions.Offer | None = getattr(event.answer.decided, "output", None)
+    return found
 
 
 def keep(folder: Path, job: str, event: events.Returned) -> events.Returned | events.Raised:

@@ -8,6 +8,7 @@ from resumed.schemas.frames import Run
 from resumed.schemas.job import Item, Try
 from resumed.schemas.keys import operation_key
 from resumed.schemas.snapshot import Snapshot
+from resumed.store import files
 
 from . import places
 
@@ -32,6 +33,8 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         scratch=scratch,
         kept=places.kept_folder(folder, row.item) if programs else "",
         key=_key(snapshot, row) if programs else "",
+        artifacts=f"{folder}/{files.ARTIFACTS}" if programs else "",
+        outputs=snapshot.position.outputs,
         attempt=row.epoch,
         interrupted=unit.crashes > 1 or unit.code == "interrupted",
         inputs=job.inputs,

@@ -31,9 +31,15 @@ class NewItem:
 
 @frozen(kw_only=True)
 class GoTo:
-    """The job goes on at another job step."""
+    """The job goes on at another job step.
+
+    `items` come into the job without entering a step yet; `output` is what the step before made, for those
+    after it.
+    """
 
     step: str
+    items: tuple[NewItem, ...] | None = None
+    output: Offer | None = None
 
 
 @frozen(kw_only=True)
@@ -45,14 +51,22 @@ class FanOut:
     items: tuple[NewItem, ...] | None = None
     parallel: int = 1
     tries: int | None = None
+    output: Offer | None = None
+    """What the step before made, for those after it."""
 
 
 @frozen(kw_only=True)
 class NextStep:
-    """The item goes on at another item step, with small data for it as JSON text."""
+    """The item goes on at another item step, with small data for it as JSON text.
+
+    With `waits` it does so with all others: it waits for the fan-out that begins at that step. `output` is
+    what the step before made, for those after it.
+    """
 
     step: str
     data: str = "{}"
+    waits: bool = False
+    output: Offer | None = None
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from . import codec, strict
 from .decisions import Answer
 from .errors import FaultyInputError
-from .job import Item
+from .job import Artifact, Item
 from .workflow import Contract
 
 PROTOCOL = 1
@@ -49,6 +49,10 @@ class Run:
     scratch: str
     kept: str = ""
     key: str = ""
+    artifacts: str = ""
+    """The folder of the job's artifacts, each named by its sha256; only to be read."""
+    outputs: tuple[Artifact, ...] = ()
+    """What the job's own steps made so far, named by them."""
     attempt: int = 0
     interrupted: bool = False
     """The try before this one ended without a recorded end."""

@@ -140,6 +140,8 @@ class Item:
     data: str = "{}"
     source: Source | None = None
     output: Artifact | None = None
+    outputs: tuple[Artifact, ...] = ()
+    """What its steps made so far, named by them, for the steps after them; empty again once it is done."""
     reason: str = ""
     code: str = ""
     """A slug for `reason`, set with it: `failed`, `interrupted`, `crashes`, `timeout`, `skipped`, ..."""

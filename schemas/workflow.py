@@ -26,6 +26,8 @@ class StepContract:
     backoff_first: float = 30.0
     backoff_max: float = 900.0
     crashes: int = 3
+    parallel: int | None = None
+    """How many tries of it may be open at once in one job; None: as many as the fan-out allows."""
 
 
 @frozen(kw_only=True)
@@ -90,6 +92,8 @@ class ProgramStep:
 
     name: str
     run: tuple[str, ...]
+    each: bool = True
+    """Whether it runs for each item; else once for the job, at its place among the steps."""
     prepare: tuple[str, ...] = ()
     """Run before `run` in the same folder; its failure fails the try."""
     verify: tuple[str, ...] = ()

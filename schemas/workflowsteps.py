@@ -14,7 +14,7 @@ RESERVED = ("start", "finish")
 MAX_OUTPUT = 16 * 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("each", "result", "secrets", "pools", "review")
+_LATER = ("result", "secrets", "pools", "review")
 _LATER_OUTPUT = ("publish", "keep")
 
 _CODE = re.compile(r"0|[1-9][0-9]{0,2}")
@@ -25,19 +25,27 @@ _OURS = "RESUMED_"
 def steps(table: Table, inputs: tuple[Input, ...]) -> tuple[ProgramStep, ...]:
     """The steps of a file, in its order."""
     given = {f"inputs.{each.name}" for each in inputs}
-    known = set(templates.PLAIN) | given
     found: list[ProgramStep] = []
     for each in table.each("step"):
-        step = _step(each, known, given)
+        step = _step(each, found, given)
         if any(step.name == before.name for before in found):
             each.problem("name", f"a step named {step.name!r} stands above")
-        known.add(f"outputs.{step.name}")
         found.append(step)
     return tuple(found)
 
 
-def _step(table: Table, known: Collection[str], inputs: Collection[str]) -> ProgramStep:
+def _known(each: bool, before: list[ProgramStep], inputs: set[str]) -> set[str]:
+    """The placeholders of a step: the job's own step sees no item, and nothing that was made for one."""
+    if each:
+        return set(templates.PLAIN) | inputs | {f"outputs.{step.name}" for step in before}
+    made = {f"outputs.{step.name}" for step in before if not step.each}
+    return (set(templates.PLAIN) - templates.OF_ITEM) | inputs | made
+
+
+def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramStep:
     name = table.text("name", required=True)
+    each = table.flag("each", True)
+    known = _known(each, before, inputs)
     if name in RESERVED or (name and not ID.match(name)):
         table.problem("name", f"{name!r} cannot be a step's name")
     output = table.inner("output")
@@ -46,6 +54,7 @@ def _step(table: Table, known: Collection[str], inputs: Collection[str]) -> Prog
     step = ProgramStep(
         name=name,
         run=_argv(table, "run", known, required=True),
+        each=each,
         prepare=_argv(table, "prepare", known),
         verify=_argv(table, "verify", known),
         stdin=_template(table, "stdin", known),
@@ -65,6 +74,8 @@ def _step(table: Table, known: Collection[str], inputs: Collection[str]) -> Prog
         parallel=table.number("parallel", 1, 1),
         repeatable=table.flag("repeatable", required=True),
     )
+    if not each:
+        _check_job_step(table, step)
     if step.timeout <= 0:
         table.problem("timeout", "expected more than 0s")
     if step.output_from == "file" and not templates.uses("output", (*step.run, step.stdin)):
@@ -73,6 +84,16 @@ def _step(table: Table, known: Collection[str], inputs: Collection[str]) -> Prog
         output.close(_LATER_OUTPUT)
     table.close(_LATER)
     return step
+
+
+def _check_job_step(table: Table, step: ProgramStep) -> None:
+    """What only makes sense for items."""
+    if step.dir == "item":
+        table.problem("dir", "a step with each = false has no item")
+    if step.parallel > 1:
+        table.problem("parallel", "a step with each = false runs once")
+    if any(rule.means is ExitMeaning.SKIP for rule in step.exits):
+        table.problem("exit", "a step with each = false has no item to skip")
 
 
 def _output_from(table: Table | None) -> str:

@@ -160,6 +160,6 @@ def _artifact(folder: Path, path: Path) -> Iterator[Finding]:
 def named_artifacts(snapshot: Snapshot) -> Iterator[Artifact]:
     """The artifacts of a snapshot whose bytes are files."""
     for item in (*snapshot.items, snapshot.position):
-        found = item.output
-        if found is not None and found.text is None and found.base64 is None:
-            yield found
+        for found in (item.output, *item.outputs):
+            if found is not None and found.text is None and found.base64 is None:
+                yield found

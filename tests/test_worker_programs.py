@@ -18,8 +18,8 @@ from resumed.actors.worker import programs
 from resumed.actors.worker.runlog import RunLog
 from resumed.actors.worker.trial import Trial
 from resumed.schemas import frames
-from resumed.schemas.decisions import Accepted, HoldBack, Later, NextStep, TryAgain
-from resumed.schemas.job import Item, PinKind
+from resumed.schemas.decisions import Accepted, HoldBack, Later, NextStep, Offer, TryAgain
+from resumed.schemas.job import Artifact, Item, PinKind
 
 pytestmark = pytest.mark.anyio
 
@@ -279,25 +279,62 @@ async def test_steps_hand_their_outputs_on(tmp_path: Path) -> None:
     [[step]]
     name = "second"
     repeatable = true
-    run = ["cat", "{outputs.first}"]
+    run = ["cat", "LARGE"]
     [[step]]
     name = "third"
     repeatable = true
     run = ["cat", "{outputs.second}", "{outputs.first}"]
     """
-    async with desk(tmp_path, contract(toml)) as made:
-        data = "{}"
+    large = os.urandom(20_000)
+    (tmp_path / "large").write_bytes(large)
+    async with desk(tmp_path, contract(toml.replace("LARGE", str(tmp_path / "large")))) as made:
+        outputs: list[Artifact] = []
         for number, (name, then) in enumerate((("first", "second"), ("second", "third"))):
-            decided = (
-                await made.run(name, number=number, row=Item(id="i", ordinal=0, data=data))
-            ).answer.decided
+            row = Item(id="i", ordinal=0, outputs=tuple(outputs))
+            decided = (await made.run(name, number=number, row=row, artifacts=str(tmp_path))).answer.decided
             assert isinstance(decided, NextStep)
-            assert then == decided.step
-            data = decided.data
-        last = await made.run("third", number=9, row=Item(id="i", ordinal=0, data=data))
+            assert (then, False, name) == (decided.step, decided.waits, decided.output.name)
+            outputs.append(kept(tmp_path, decided.output))
+        row = Item(id="i", ordinal=0, outputs=tuple(outputs))
+        last = (await made.run("third", number=9, row=row, artifacts=str(tmp_path))).answer.decided
+        (tmp_path / outputs[1].sha256).write_bytes(b"rotten")
+        unfit = (await made.run("third", number=10, row=row, artifacts=str(tmp_path))).answer.decided
+        none = (await made.run("third", number=11)).answer.decided
 
-        assert isinstance(last.answer.decided, Accepted)
-        assert b"one \xffone \xff" == base64.b64decode(last.answer.decided.output.base64)
+        assert isinstance(last, Accepted)
+        assert large + b"one \xff" == Path(last.output.path).read_bytes()
+        assert "no-input" == unfit.code
+        reason = "outputs.first, outputs.second: that step never ended well for it"
+        assert HoldBack(code="no_input", reason=reason) == none
+
+
+def kept(folder: Path, offer: Offer) -> Artifact:
+    """What the daemon makes of an offer, its bytes in `folder` where they are many."""
+    if offer.path is not None:
+        (folder / offer.sha256).write_bytes(Path(offer.path).read_bytes())
+    return Artifact(
+        name=offer.name, sha256=offer.sha256, size=offer.size, text=offer.text, base64=offer.base64
+    )
+
+
+async def test_steps_of_a_release_before_are_handed_on(tmp_path: Path) -> None:
+    """An item that stands between two steps since an older release finds what the first one made."""
+    toml = """
+    version = 1
+    [[step]]
+    name = "first"
+    repeatable = true
+    run = ["true"]
+    [[step]]
+    name = "second"
+    repeatable = true
+    run = ["cat", "{outputs.first}"]
+    """
+    async with desk(tmp_path, contract(toml)) as made:
+        row = Item(id="i", ordinal=0, data='{"outputs":{"first":{"base64":"b25lIP8="}}}')
+        decided = (await made.run("second", row=row)).answer.decided
+
+    assert b"one \xff" == base64.b64decode(decided.output.base64)
 
 
 GLOB = """

@@ -16,6 +16,8 @@ Standing = Snapshot | Draft
 
 NEAR_SECONDS = 60.0
 """A job whose next instant is nearer than this keeps its attempt and does not park (DESIGN.md section 3)."""
+BEHIND = 64
+"""How many items may wait for a step that runs as many tries as it may, before the steps ahead of it wait."""
 
 
 def blocked(standing: Standing) -> bool:
@@ -54,9 +56,34 @@ def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
         name for name in items.delayed if (at := items[name].not_before) is not None and reached(at, now)
     ]
     found.sort(key=lambda name: items[name].ordinal)
+    limited = {step.name: step.parallel for step in standing.contract.steps if step.parallel is not None}
+    if len(limited) > 1:
+        return _within(standing, limited, found, most)
+    # One limited step is held to its number by the fan-out's own.
     if len(found) < most:
         found += items.fresh(most - len(found))
     return found[:most]
+
+
+def _within(standing: Standing, limited: dict[str, int], delayed: list[str], most: int) -> list[str]:
+    """Up to `most` units, none beyond what its step allows at once.
+
+    No more than `BEHIND` are looked at that must wait for their step: something of that step runs then, and
+    goes on. So the steps before it wait, too, instead of making ever more that nobody takes.
+    """
+    items, left = standing.items, dict(limited)
+    for row in standing.tries.values():
+        if row.step in left:
+            left[row.step] -= 1
+    found: list[str] = []
+    for name in (*delayed, *items.fresh(most + BEHIND)):
+        step = items[name].at
+        if left.get(step, 1) > 0:
+            left[step] = left.get(step, most) - 1
+            found.append(name)
+            if len(found) == most:
+                break
+    return found
 
 
 def due(snapshot: Snapshot, now: Instant) -> list[Action]:

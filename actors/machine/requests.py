@@ -163,7 +163,7 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
         )
     if draft.each is not None:
         start = draft.each.start
-        draft.put_many([_afresh(item) if item.at else enter(item, start) for item in chosen])
+        draft.put_many([_afresh(each) if each.at else enter(each, start, data=each.data) for each in chosen])
     if own:
         draft.put(_afresh(draft.position))
     _lift_item_hold(draft, own=own)

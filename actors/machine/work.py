@@ -20,6 +20,7 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
+from . import handing
 from .draft import NOT_GONE, Draft
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
@@ -97,11 +98,12 @@ def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
         wants = [(decided.start, StepKind.ITEM), (decided.then, StepKind.JOB)]
         if decided.parallel < 1 or (decided.tries is not None and decided.tries < 1):
             return f"step {unit.at}: a fan-out needs parallel and tries of at least 1"
-        names = [new.id for new in decided.items or ()]
-        if len(set(names)) < len(names) or "" in names:
-            return f"step {unit.at}: a fan-out names an item twice, or by an empty name"
     elif isinstance(decided, decisions.Later) and not decided.seconds <= durations.MOST:
         return f"step {unit.at}: cannot wait {decided.seconds} seconds, the most is {durations.MOST:.0f}"
+    if isinstance(decided, decisions.GoTo | decisions.FanOut):
+        names = [new.id for new in decided.items or ()]
+        if len(set(names)) < len(names) or "" in names:
+            return f"step {unit.at} names an item twice, or by an empty name"
     for name, kind in wants:
         step = draft.contract.step(name)
         if step is None or step.kind is not kind:
@@ -119,7 +121,7 @@ def _text_problem(unit: Item, answer: decisions.Answer) -> str:
         if isinstance(answer.decided, decisions.NextStep):
             what, name = "data", ""
             strict.check_json_text(answer.decided.data, "")
-        elif isinstance(answer.decided, decisions.FanOut):
+        elif isinstance(answer.decided, decisions.FanOut | decisions.GoTo):
             what = "inputs of"
             for new in answer.decided.items or ():
                 name = new.id
@@ -132,12 +134,18 @@ def _text_problem(unit: Item, answer: decisions.Answer) -> str:
 
 def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events.Returned) -> str:
     if isinstance(decided, decisions.Accepted):
-        draft.put(evolve(unit, state=ItemState.DONE, output=event.output, code="", reason=""))
+        draft.put(evolve(unit, state=ItemState.DONE, output=event.output, outputs=(), code="", reason=""))
         return "done"
+    if isinstance(decided, decisions.NextStep | decisions.GoTo | decisions.FanOut):
+        unit = handing.keep(unit, event.output)
     if isinstance(decided, decisions.NextStep):
+        if decided.waits and not handing.has_come(draft, decided.step):
+            draft.put(handing.stand_by(unit, decided.data))
+            return f"waits for {decided.step}"
         draft.put(enter(unit, decided.step, data=decided.data))
         return f"next {decided.step}"
     if isinstance(decided, decisions.GoTo):
+        draft.put_many(handing.bring_in(draft, decided.items or ()))
         draft.put(enter(unit, decided.step))
         return f"goto {decided.step}"
     if isinstance(decided, decisions.FanOut):
@@ -169,19 +177,12 @@ def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
     What is done stays done, and what a person left out stays left out, whoever names it.
     """
     draft.each = Each(start=decided.start, then=decided.then, parallel=decided.parallel, tries=decided.tries)
-    chosen: list[Item] = []
-    size = len(draft.items)
     if decided.items is None:
-        chosen = [enter(item, decided.start) for item in draft.items if item.state is ItemState.PENDING]
+        # Those that ran in an earlier fan-out bring along what they were handed there.
+        waiting = [item for item in draft.items if item.state is ItemState.PENDING]
+        chosen = [enter(item, decided.start, data=item.data) for item in waiting]
     else:
-        for new in decided.items:
-            old = draft.items.get(new.id)
-            if old is None:
-                old = Item(id=new.id, ordinal=size, inputs=new.inputs)
-                size += 1
-            if old.state not in (ItemState.DONE, ItemState.SKIPPED):
-                old = old if new.source is None else evolve(old, source=new.source)
-                chosen.append(enter(old, decided.start))
+        chosen = [enter(item, decided.start) for item in handing.bring_in(draft, decided.items)]
     draft.put_many(chosen)
     draft.put(evolve(position, state=ItemState.PENDING, not_before=None, code="", reason=""))
     return f"each {len(chosen)} items from {decided.start}"

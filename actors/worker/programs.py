@@ -1,11 +1,10 @@
 """Workflows of programs: the record of a checked TOML file becomes steps that a worker runs.
 
-Job step `start` lists and pins the items, each `[[step]]` is an item step, job step `finish` ends the job.
+Job step `start` lists and pins the items, each `[[step]]` is a step of its own (see `course`), job step
+`finish` ends the job.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
+import anyio.to_thread
 from attrs import evolve
 
 from resumed.schemas import codec
@@ -13,10 +12,10 @@ from resumed.schemas.decisions import (
     Accepted,
     Answer,
     Decided,
+    FanOut,
     Finished,
     HoldBack,
-    NextStep,
-    Offer,
+    TryAgain,
 )
 from resumed.schemas.errors import AuthorError
 from resumed.schemas.frames import Run
@@ -29,10 +28,9 @@ from resumed.schemas.workflow import (
     StepKind,
 )
 
-from . import listing, offers, onetry, values
+from . import faulttext, listing, onetry, values
+from .course import FINISH, START, Course
 from .trial import Trial
-
-START, FINISH = "start", "finish"
 
 
 def contract_of(programs: Programs, folder: str = "") -> Contract:
@@ -43,30 +41,35 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
     """
     if programs.python is not None:
         return _undescribed(programs, programs.python, folder)
-    job_steps = tuple(StepContract(name=name, kind=StepKind.JOB) for name in (START, FINISH))
-    items = tuple(
-        StepContract(
-            name=each.name,
-            kind=StepKind.ITEM,
-            repeatable=each.repeatable,
-            timeout=each.timeout,
-            grace=each.grace,
-            tries=each.tries,
-            backoff_first=each.backoff_first,
-            backoff_max=each.backoff_max,
-            crashes=each.crashes,
-        )
-        for each in programs.steps
+    steps = (
+        StepContract(name=START, kind=StepKind.JOB),
+        *(_step_contract(each) for each in programs.steps),
+        StepContract(name=FINISH, kind=StepKind.JOB),
     )
     return Contract(
         workflow=programs.name,
         version=programs.version,
         start=START,
-        steps=(job_steps[0], *items, job_steps[1]),
+        steps=steps,
         description=programs.description,
         owner=programs.owner,
         definition=codec.encode(programs).decode(),
         passed=tuple(sorted({name for each in programs.steps for name in each.env_pass or ()})),
+    )
+
+
+def _step_contract(step: ProgramStep) -> StepContract:
+    return StepContract(
+        name=step.name,
+        kind=StepKind.ITEM if step.each else StepKind.JOB,
+        repeatable=step.repeatable,
+        timeout=step.timeout,
+        grace=step.grace,
+        tries=step.tries,
+        backoff_first=step.backoff_first,
+        backoff_max=step.backoff_max,
+        crashes=step.crashes,
+        parallel=step.parallel if step.each else None,
     )
 
 
@@ -99,34 +102,46 @@ class Steps:
     def __init__(self, contract: Contract, programs: Programs) -> None:
         self.contract = contract
         self._programs = programs
+        self._course = Course(contract, programs)
         self._places = {step.name: place for place, step in enumerate(programs.steps)}
 
     async def run(self, run: Run, trial: Trial) -> Answer:
-        """Run one step's program, or one of the two job steps."""
+        """Run one step's program, or one of the two steps around them."""
         if run.step == START:
-            given = values.of_job(self._programs, run)
-            return Answer(decided=await listing.freeze(self._programs, run, given, trial))
+            return Answer(decided=await self._begin(run, trial))
         if run.step == FINISH:
             return Answer(decided=Finished())
         place = self._places.get(run.step)
-        if place is None or run.row is None:
-            raise AuthorError(f"cannot run step {run.step}: no such step, or no item was given")
-        return Answer(decided=await self._item(run, self._programs.steps[place], place, trial))
+        if place is None or self._programs.steps[place].each != (run.row is not None):
+            raise AuthorError(f"cannot run step {run.step}: no such step, or not for what was given")
+        return Answer(decided=await self._step(run, place, trial))
 
-    async def _item(self, run: Run, step: ProgramStep, place: int, trial: Trial) -> Decided:
-        given = values.of_try(self._programs, run)
+    async def _begin(self, run: Run, trial: Trial) -> Decided:
+        if not self._course.has_item_steps:
+            if run.items:
+                reason = f"{len(run.items)} items were given, and the workflow has no step for items"
+                return HoldBack(code="items", reason=reason)
+            return self._course.begin(())
+        given = values.of_job(self._programs, run)
+        decided = await listing.freeze(self._programs, run, given, trial)
+        return self._course.begin(decided.items or ()) if isinstance(decided, FanOut) else decided
+
+    async def _step(self, run: Run, place: int, trial: Trial) -> Decided:
+        step = self._programs.steps[place]
+        try:
+            given = await anyio.to_thread.run_sync(values.of_try, self._programs, run)
+        except OSError as error:
+            reason = f"cannot hand on what earlier steps made: {error.strerror or error}"
+            return TryAgain(code="no-input", reason=faulttext.clean(reason))
+        if absent := values.missing(step, given):
+            reason = f"{', '.join(absent)}: that step never ended well for it"
+            return HoldBack(code="no_input", reason=reason)
         found = await onetry.run(run, step, given, trial)
         if not isinstance(found, onetry.Done):
             return found
-        if place + 1 == len(self._programs.steps):
-            return Accepted(output=found.output)
-        return _handed_on(step, self._programs.steps[place + 1].name, values.earlier(run), found.output)
-
-
-def _handed_on(step: ProgramStep, then: str, earlier: Mapping[str, Any], output: Offer) -> Decided:
-    if output.path is not None:
-        reason = f"step {step.name} gave {output.size} bytes; at most {offers.INLINE} are handed on"
-        return HoldBack(code="output_too_large", reason=reason)
-    kept = {"base64": output.base64} if output.base64 is not None else {"text": output.text}
-    outputs = {**earlier, step.name: kept}
-    return NextStep(step=then, data=codec.dump_plain({"outputs": outputs}).decode())
+        handed = evolve(found.output, name=step.name)
+        if not step.each:
+            return self._course.after_job_step(place, handed)
+        data = run.row.data if run.row is not None else "{}"
+        following = self._course.after_item_step(place, handed, data)
+        return Accepted(output=found.output) if following is None else following

@@ -1,16 +1,19 @@
 """What the placeholders of one try stand for."""
 
 import base64
+import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from resumed.schemas import inputs, strict
+from resumed.schemas import inputs, strict, templates
 from resumed.schemas.frames import Run
-from resumed.schemas.workflow import Programs
+from resumed.schemas.workflow import Programs, ProgramStep
 
 from . import listing
+
+_AT_ONCE = 1024 * 1024
 
 
 def parsed(text: str, what: str) -> dict[str, Any]:
@@ -39,34 +42,61 @@ def of_job(programs: Programs, run: Run) -> dict[str, str]:
 
 def of_try(programs: Programs, run: Run) -> dict[str, str]:
     """Every placeholder of one try of a step."""
-    row = run.row
-    path = row.source.path if row is not None and row.source else ""
     values = of_job(programs, run)
     values |= {
-        "item": run.item,
-        "source": path,
-        "source.stem": os.path.splitext(os.path.basename(path))[0],
-        "source.rel": listing.origin_of(programs, run, values).relative(path) if path else "",
-        "note": "",
         "output": os.path.join(run.scratch, "output"),
         "kept": run.kept or os.path.join(run.scratch, "kept"),
         "key": run.key,
     }
-    for name, kept in earlier(run).items():
-        values[f"outputs.{name}"] = _restored(run.scratch, name, kept)
+    if run.row is not None:
+        path = run.row.source.path if run.row.source else ""
+        values |= {
+            "item": run.item,
+            "source": path,
+            "source.stem": os.path.splitext(os.path.basename(path))[0],
+            "source.rel": listing.origin_of(programs, run, values).relative(path) if path else "",
+            "note": "",
+        }
+    for name, path in _earlier(run):
+        values[f"outputs.{name}"] = path
     return values
 
 
-def earlier(run: Run) -> dict[str, Any]:
-    """What earlier steps handed on to this one, by step."""
-    found = {} if run.row is None else parsed(run.row.data, "cannot read an item's data").get("outputs", {})
-    return found if isinstance(found, dict) else {}
+def missing(step: ProgramStep, values: Mapping[str, str]) -> list[str]:
+    """The placeholders of a step that stand for nothing: outputs of steps that never ran for this unit."""
+    texts = (*step.run, *step.prepare, *step.verify, step.stdin, *step.env_set.values())
+    return sorted({name for text in texts for name in templates.names(text)} - values.keys())
 
 
-def _restored(scratch: str, name: str, kept: Mapping[str, str]) -> str:
-    """The file in this try's scratch folder that holds an earlier step's output."""
-    folder = Path(scratch, "outputs")
+def _earlier(run: Run) -> Iterator[tuple[str, str]]:
+    """Files with what earlier steps made, each in a folder of this try; OSError when one cannot be made.
+
+    Copies: what a program does to them changes no output that is kept.
+    """
+    folder = Path(run.scratch, "outputs")
     folder.mkdir(exist_ok=True)
-    raw = base64.b64decode(kept["base64"]) if "base64" in kept else kept.get("text", "").encode()
-    (folder / name).write_bytes(raw)
-    return str(folder / name)
+    row = run.row
+    if row is not None:
+        # As releases of before `outputs` handed them on.
+        for name, kept in parsed(row.data, "cannot read an item's data").get("outputs", {}).items():
+            raw = base64.b64decode(kept["base64"]) if "base64" in kept else kept.get("text", "").encode()
+            (folder / name).write_bytes(raw)
+            yield name, str(folder / name)
+    for made in (*run.outputs, *(row.outputs if row is not None else ())):
+        if made.base64 is not None:
+            (folder / made.name).write_bytes(base64.b64decode(made.base64))
+        elif made.text is not None:
+            (folder / made.name).write_bytes(made.text.encode())
+        else:
+            _copy(Path(run.artifacts, made.sha256), folder / made.name, made.sha256)
+        yield made.name, str(folder / made.name)
+
+
+def _copy(source: Path, target: Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    with open(source, "rb") as reading, open(target, "wb") as writing:
+        while piece := reading.read(_AT_ONCE):
+            digest.update(piece)
+            writing.write(piece)
+    if digest.hexdigest() != sha256:
+        raise OSError(f"the bytes kept as {sha256} fail their digest")
