@@ -69,12 +69,19 @@ def boot_id() -> str:
 
 def start_time(pid: int) -> int | None:
     """When a process started, in clock ticks of this boot; None when there is none of that pid."""
+    found = stat_of(pid)
+    return None if found is None else found[1]
+
+
+def stat_of(pid: int) -> tuple[int, int] | None:
+    """A process's parent (0: none that we can see) and its start time; None when it is not there."""
     try:
         raw = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
     # The command's name stands in parentheses and may hold anything, so the fields count from its end.
-    return int(raw[raw.rindex(b")") + 2 :].split()[19])
+    fields = raw[raw.rindex(b")") + 2 :].split()
+    return int(fields[1]), int(fields[19])
 
 
 def remains_of(name: str) -> tuple[Remain, ...]:

@@ -59,13 +59,22 @@ class Door:
         """Where inputs are judged: patterns and links may take long, and must not hold up the loop."""
 
     async def admit(
-        self, raw: bytes, *, name: str, requester: Person, via: str
+        self,
+        raw: bytes,
+        *,
+        name: str,
+        requester: Person,
+        via: str,
+        may: Callable[[str], bool] = lambda _: True,
     ) -> tuple[str, bool] | Refusal:
         """The job's id, and whether it was there before. FaultyInputError for a bad file.
 
-        CommitError when the disk refused: asking again tells whether the job exists.
+        `may` says whether the requester may hand in jobs of a workflow. CommitError when the disk refused:
+        asking again tells whether the job exists.
         """
         file = jobfilereader.read(raw, name)
+        if not may(file.workflow):
+            return refusals.not_submitter(name, file.workflow, requester)
         contract = self._workflows.pick(file.workflow, file.version)
         if isinstance(contract, Refusal):
             return contract
@@ -141,6 +150,7 @@ class Door:
             via=via,
             name=name,
             sha256=codec.digest(raw),
+            workflow=contract.workflow,
             **_spelled(raw),
         )
         job = Job(
@@ -172,6 +182,7 @@ class Door:
         )
         line = first_line(job, contract, file.items or (), code, admission.job_digest(record), now)
         entry = JobEntry(id=job_id, folder=supervisor.layout.job(job_id), stage=Stage.ADMITTING)
+        entry.uid = requester.uid
         entry.admitted = anyio.Event()
         supervisor.entries[job_id] = entry
         try:

@@ -44,6 +44,8 @@ class JobEntry:
     box: Mailbox = field(factory=Mailbox)
     snapshot: Snapshot | None = None
     """The last adopted snapshot, while an actor lives."""
+    uid: int = -1
+    """Who handed it in, as its admission says; -1 while that was not read."""
     row: JobRow | None = None
     """The row a parked job is listed by."""
     digest: str = ""
@@ -80,3 +82,8 @@ class JobEntry:
         watchers, self.watchers = self.watchers, []
         for watcher in watchers:
             watcher.set()
+
+
+def has_work(snapshot: Snapshot) -> bool:
+    """True when a job needs an actor at once: an attempt is open, or it has ended and is not archived."""
+    return snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None

@@ -20,6 +20,8 @@ class Worker(Protocol):
 
     name: str
     slots: int
+    pid: int
+    """Of its keeper, our own child; everything that the worker starts is below it."""
 
     def send(self, frame: frames.ToWorker) -> None:
         """Send a frame; GoneError when it is gone."""

@@ -7,22 +7,21 @@ from typing import Any
 import anyio
 
 from resumed.schemas import events
-from resumed.schemas.errors import NewerSchemaError, StoreError
 from resumed.schemas.instant import MICRO
 from resumed.schemas.job import ItemState, Person, Status
-from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
 from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told, WhyView
-from resumed.store import archive, quarantine
-from resumed.store.layout import Layout
 
-from . import outputs, places, refusals, views
+from . import outputs, places, placing, refusals, views
 from .door import Door
-from .entry import JobEntry, Stage
+from .entry import JobEntry
+from .finder import HINDERED, Finder, Located, listed
 from .lookback import Lookback, Piece
 from .machine.transition import transition
 from .mailbox import Message, Reply
+from .placing import Placement
+from .sight import EVERYTHING, Sight
 from .supervisor import Supervisor
 
 
@@ -38,6 +37,7 @@ class Reception:
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
     ) -> None:
         self._supervisor = supervisor
+        self._finder = Finder(supervisor)
         self._door = door
         self._house = house
         self._shelf = shelf
@@ -46,9 +46,17 @@ class Reception:
 
     # ---- requests -------------------------------------------------------------------------------------
 
-    async def submit(self, raw: bytes, *, name: str, requester: Person, via: str) -> Told | Refusal:
+    async def submit(
+        self,
+        raw: bytes,
+        *,
+        name: str,
+        requester: Person,
+        via: str,
+        may: Callable[[str], bool] = lambda _: True,
+    ) -> Told | Refusal:
         """Admit a job file, or find the job that it is; FaultyInputError for a bad one."""
-        found = await self._door.admit(raw, name=name, requester=requester, via=via)
+        found = await self._door.admit(raw, name=name, requester=requester, via=via, may=may)
         if isinstance(found, Refusal):
             return found
         job, repeated = found
@@ -70,7 +78,7 @@ class Reception:
             entry = self._supervisor.entries.get(job)
         if entry is None:
             return await self._tell_ended(job, request)
-        if entry.stage in (Stage.UNREADABLE, Stage.ASIDE):
+        if entry.stage in HINDERED:
             return refusals.set_aside(job, entry.trouble)
         reply = Reply()
         self._supervisor.post(entry, Message(request, reply))
@@ -95,72 +103,28 @@ class Reception:
 
     # ---- looking --------------------------------------------------------------------------------------
 
-    def find(self, name: str) -> str | Refusal:
-        """The id that is `name`, or the only open one that begins with it; why not, when it is set aside."""
-        entries = self._supervisor.entries
-        if not ID.match(name):
-            return refusals.no_such(name)
-        if (entry := entries.get(name)) is not None:
-            return name if not _hindered(entry) else refusals.set_aside(name, entry.trouble)
-        if self._supervisor.layout.archived(name).is_dir():
-            return name
-        found = sorted(job for job in entries if job.startswith(name))
-        if len(found) == 1:
-            return self.find(found[0])
-        if not found:
-            return self._find_aside(name)
-        some = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        return Refusal(code="ambiguous", reason=f"{name!r} begins {len(found)} jobs: {some}")
+    async def locate(self, name: str, sight: Sight = EVERYTHING) -> Located | Refusal:
+        """The job that a name means, among those in sight."""
+        return await self._finder.locate(name, sight)
 
-    def _find_aside(self, name: str) -> Refusal:
-        there, troubles = self._entries()
-        found = [each for each in there if each.id == name] or [
-            each for each in there if each.id.startswith(name)
-        ]
-        if len(found) == 1:
-            return refusals.set_aside(found[0].id, found[0].detail)
-        if troubles:
-            return Refusal(code="trouble", reason=f"cannot look for {name}: {troubles[0]}")
-        return refusals.no_such(name)
+    async def placed(self, pid: int, start: int | None, uid: int) -> Placement:
+        """Where a process stands to the process trees of attempts: whose of them it may be part of."""
+        return await placing.placed(self._supervisor, pid, start, uid)
 
-    def rows(self) -> list[JobRow]:
-        """The open jobs, oldest first; those that cannot be read as quarantined."""
-        rows = [self._row(entry) for entry in list(self._supervisor.entries.values())]
-        return sorted((row for row in rows if row is not None), key=lambda row: (row.created, row.id))
+    def rows(self, sight: Sight = EVERYTHING) -> list[JobRow]:
+        """The open jobs in sight, oldest first; those that cannot be read as quarantined."""
+        return self._finder.rows(sight)
 
-    def _row(self, entry: JobEntry) -> JobRow | None:
-        row = self._supervisor.row(entry)
-        if entry.stage not in (Stage.UNREADABLE, Stage.ASIDE):
-            return row
-        since = entry.since.wall if entry.since is not None else 0
-        return views.hindered(entry.id, row, since, entry.trouble)
+    async def ended(self, sight: Sight = EVERYTHING, limit: int = 100) -> list[JobRow]:
+        """The jobs in sight among the `limit` that ended last, newest first."""
+        return await self._finder.ended(sight, limit)
 
-    async def ended(self, limit: int = 100) -> list[JobRow]:
-        """The jobs that ended last, newest first."""
-        supervisor = self._supervisor
-        names = await supervisor.reads.call(_newest, supervisor.layout, limit)
-        rows: list[JobRow] = []
-        for job in names:
-            found = await self._snapshot(job)
-            if found is not None:
-                rows.append(views.row(found[0], supervisor.clock.now()))
-        return sorted(rows, key=lambda row: -row.since)
+    async def quarantined(self, sight: Sight = EVERYTHING) -> list[Quarantined]:
+        """The jobs in sight that are set aside, in the quarantine or (unreadable) in their place."""
+        return await self._finder.quarantined(sight)
 
     async def _look(self, job: str) -> tuple[Snapshot, Path] | Refusal:
-        """The job's last adopted snapshot and its folder, open or ended; why not, when none can be read."""
-        supervisor = self._supervisor
-        entry = supervisor.entries.get(job)
-        if entry is not None and entry.snapshot is not None:
-            return entry.snapshot, entry.folder
-        if not ID.match(job):
-            return refusals.no_such(job)
-        folder = entry.folder if entry is not None else supervisor.layout.archived(job)
-        try:
-            recovered = await supervisor.reads.call(supervisor.load, folder)
-        except (StoreError, NewerSchemaError) as error:
-            there = entry is not None or folder.is_dir()
-            return refusals.set_aside(job, str(error)) if there else self._find_aside(job)
-        return recovered.snapshot, folder
+        return await self._finder.look(job)
 
     async def _snapshot(self, job: str) -> tuple[Snapshot, Path] | None:
         found = await self._look(job)
@@ -196,46 +160,30 @@ class Reception:
             return None
         return await self._supervisor.reads.call(outputs.piece, found[1], row.output, offset, most)
 
-    def quarantined(self) -> list[Quarantined]:
-        """The jobs set aside, in the quarantine or (unreadable) in their place."""
-        found = [_aside(each) for each in self._entries()[0]]
-        for entry in self._supervisor.entries.values():
-            if entry.stage in (Stage.UNREADABLE, Stage.ASIDE):
-                since = entry.since.wall if entry.since is not None else 0
-                found.append(
-                    Quarantined(
-                        id=entry.id, reason="unreadable", detail=entry.trouble, since=since, moved=False
-                    )
-                )
-        return found
-
-    def _entries(self) -> tuple[tuple[quarantine.Entry, ...], tuple[str, ...]]:
-        """What lies in the quarantine, and why it cannot be told when it cannot."""
-        try:
-            return quarantine.entries(self._supervisor.layout), ()
-        except StoreError as error:
-            return (), (f"the quarantine cannot be listed: {error}",)
-
-    def house(self) -> HouseView:
-        """The daemon itself."""
+    def house(self, sight: Sight = EVERYTHING) -> HouseView:
+        """The daemon itself: open jobs are counted as far as in sight, troubles are for who sees all."""
         supervisor = self._supervisor
-        rows = self.rows()
+        rows = self.rows(sight)
+        aside, hindrances = listed(supervisor.layout)
+        hindered = sum(entry.stage in HINDERED for entry in supervisor.entries.values())
         names, problems = self._shelf()
         now = supervisor.clock.now()
         return HouseView(
             uptime=(now.up - self._since.up) // MICRO,
-            open=len(supervisor.entries),
+            open=len(supervisor.entries) if sight.everything else len(rows),
             running=sum(row.status is Status.RUNNING for row in rows),
             held=sum(row.status is Status.HELD for row in rows),
-            quarantined=len(self.quarantined()),
+            quarantined=len(aside) + hindered,
             ended=supervisor.roll.ended,
             workers=len(supervisor.workshop.slots.hands),
             loading=supervisor.loading,
             workflows=names,
             troubles=problems
-            + self._entries()[1]
+            + hindrances
             + supervisor.workshop.slots.troubles()
-            + tuple(_troubles(list(supervisor.entries.values()))),
+            + tuple(_troubles(list(supervisor.entries.values())))
+            if sight.everything
+            else (),
             **self._house,
         )
 
@@ -253,26 +201,6 @@ class Reception:
                 if watcher in entry.watchers:
                     entry.watchers.remove(watcher)
         return None
-
-
-def _hindered(entry: JobEntry) -> bool:
-    return entry.stage in (Stage.UNREADABLE, Stage.ASIDE) and entry.snapshot is None
-
-
-def _aside(each: quarantine.Entry) -> Quarantined:
-    since = each.at.wall if each.at is not None else 0
-    return Quarantined(id=each.id, reason=each.reason, detail=each.detail, since=since, moved=True)
-
-
-def _newest(layout: Layout, limit: int) -> list[str]:
-    """The ids of the jobs that were archived last: an archived folder is not written any more."""
-    moments: list[tuple[float, str]] = []
-    for job in archive.ids(layout):
-        try:
-            moments.append((layout.archived(job).stat().st_mtime, job))
-        except OSError:
-            continue
-    return [job for _, job in sorted(moments, reverse=True)[:limit]]
 
 
 def _troubles(entries: list[JobEntry]) -> list[str]:

@@ -33,7 +33,7 @@ from resumed.store.recovery import Recovered
 from . import deaths, draining, outputs, scratch, views
 from .clock import Clock
 from .disk import Disk
-from .entry import JobEntry, Stage
+from .entry import JobEntry, Stage, has_work
 from .job import JobActor
 from .machine import due
 from .machine.apply import apply
@@ -148,8 +148,9 @@ class Supervisor:
             logger.error("job %s cannot be read: %s", entry.id, said)
             self._aside(entry, f"cannot read {entry.id}: {said}")
         else:
+            entry.uid = recovered.admission.uid
             self._row(entry, recovered.snapshot)
-            if self._has_work(recovered.snapshot) or entry.box:
+            if has_work(recovered.snapshot) or entry.box:
                 self._activate(entry)
             else:
                 entry.stage = Stage.PARKED
@@ -157,11 +158,6 @@ class Supervisor:
     def load(self, folder: Path) -> Recovered:
         """The job as its files tell it; StoreError or NewerSchemaError otherwise."""
         return recovery.load(folder, apply)
-
-    @staticmethod
-    def _has_work(snapshot: Snapshot) -> bool:
-        """True when it needs an actor at once: an attempt is open, or it has ended and is not archived."""
-        return snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
 
     def _suspend(self, entry: JobEntry, error: StoreError) -> None:
         """The job's files cannot go on for now: people are told, reports wait, slots go to others."""
@@ -301,6 +297,7 @@ class Supervisor:
             migration.open_for_writing, entry.folder, recovered, apply, self.clock.now()
         )
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
+        entry.uid = recovered.admission.uid
         actor = JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)
         try:
             await actor.run(deaths.first_message(entry, self.workshop))

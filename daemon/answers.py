@@ -1,7 +1,8 @@
 """From a call and its peer to the messages that answer it: the one place where authority is asked for.
 
-The order that must hold: the method exists, the peer has its role, the parameters pass the strict door; only
-then the method's own code runs.
+The order that must hold: the method exists, the peer has its role over something, the parameters pass the
+strict door, the job is in the peer's sight, the peer has the role over that job and is no part of what the
+job runs; only then the method's own code runs.
 """
 
 import logging
@@ -18,9 +19,10 @@ from resumed.schemas.refusal import Refusal
 
 from . import varlink
 from .desk import Desk
+from .grants import Role
 from .idl import interface_text
-from .methods import METHODS, Method
-from .peers import Peer, roles_of
+from .methods import METHODS, Method, Over
+from .peers import Peer
 from .varlink import Call, Fault
 
 log = logging.getLogger(__name__)
@@ -34,12 +36,23 @@ class _FaultError(Exception):
         self.fault = Fault(error=error, parameters=parameters)
 
 
+class _RefusedError(Exception):
+    """A refusal on its way out of a method's preconditions."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason)
+        self.refusal = refusal
+
+
+DECIDING = frozenset({Role.OPERATOR, Role.APPROVER})
+"""The roles under which a person decides what a job is to do, or lets pass what it wants to do."""
+
+
 @frozen
 class Answers:
-    """What the daemon answers; `own_uid` is the daemon's user, `release` its version."""
+    """What the daemon answers; `release` is its version."""
 
     desk: Desk
-    own_uid: int
     release: str
 
     async def to(self, call: Call, peer: Peer) -> AsyncGenerator[bytes, None]:
@@ -49,9 +62,13 @@ class Answers:
                 yield varlink.spell_answer(self._about_the_service(call))
                 return
             method = self._permitted(call, peer)
-            asked: object = codec.from_plain(
+            asked: Any = codec.from_plain(
                 _without_nulls(call, method), method.takes, f"cannot read the parameters of {call.method}"
             )
+            if method.over is Over.JOB:
+                asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
+            elif method.role in DECIDING:
+                await self._refuse_insiders(call, peer, None)
             if not method.more:
                 yield _spell(call, await method.serve(self.desk, peer, asked))
                 return
@@ -67,14 +84,42 @@ class Answers:
         method = METHODS.get(call.method.rpartition(".")[2])
         if method is None:
             raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
-        if method.role not in roles_of(peer, self.own_uid):
-            reason = f"user {peer.name} (uid {peer.uid}) has not the role {method.role.value}"
-            raise _FaultError(control.ERROR_NOT_PERMITTED, method=call.method, reason=reason)
+        whole = method.over is Over.ALL
+        has = peer.permit.everywhere(method.role) if whole else peer.permit.anywhere(method.role)
+        # Whoever has no role at all may still look at the jobs that are its own.
+        if not has and not (method.over is Over.JOB and method.role is Role.VIEWER):
+            raise _lacking(call, peer, f"{method.role.value}{' over every job' if whole else ''}")
         if call.upgrade:
             raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="upgrade")
         if method.more and not call.more:
             raise _FaultError(varlink.ERROR_EXPECTED_MORE)
         return method
+
+    async def _job(self, call: Call, method: Method, peer: Peer, name: str) -> str:
+        """The whole id of the job that a call is about, once the peer may make that call about it."""
+        permit = peer.permit
+        found = await self.desk.jobs.locate(name, permit)
+        if isinstance(found, Refusal):
+            if not permit.anywhere(Role.VIEWER):
+                raise _lacking(call, peer, method.role.value)
+            raise _RefusedError(found)
+        over = permit.everywhere(method.role) or (
+            found.whose is not None and permit.over(method.role, found.whose)
+        )
+        if not over:
+            raise _lacking(call, peer, f"{method.role.value} over job {found.job}")
+        if method.role in DECIDING:
+            await self._refuse_insiders(call, peer, found.job)
+        return found.job
+
+    async def _refuse_insiders(self, call: Call, peer: Peer, job: str | None) -> None:
+        """A job cannot decide anything about itself, whoever's user it runs as."""
+        placement = await self.desk.jobs.placed(peer.pid, peer.start, peer.uid)
+        if placement.may_decide(job):
+            return
+        log.warning("The call %s about %s was refused: %s.", call.method, job or "all jobs", placement.why)
+        reason = f"a job cannot decide anything about itself: {placement.why}"
+        raise _FaultError(control.ERROR_NOT_PERMITTED, method=call.method, reason=reason)
 
     def _about_the_service(self, call: Call) -> dict[str, Any]:
         """What anybody may ask: who we are, and the text of the interface."""
@@ -91,6 +136,11 @@ class Answers:
                 return {"description": _description(call.parameters.get("interface"))}
             case _:
                 raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
+
+
+def _lacking(call: Call, peer: Peer, what: str) -> _FaultError:
+    reason = f"user {peer.name} (uid {peer.uid}) has not the role {what}; the administrator grants it"
+    return _FaultError(control.ERROR_NOT_PERMITTED, method=call.method, reason=reason)
 
 
 def _description(name: object) -> str:
@@ -135,6 +185,9 @@ def _fault_of_refusal(refusal: Refusal, call: Call) -> Fault:
             error=control.ERROR_NO_SUCH,
             parameters={"kind": kind, "name": str(call.parameters.get(kind, "")), "reason": refusal.reason},
         )
+    if refusal.code == "not_permitted":
+        parameters = {"method": call.method, "reason": refusal.reason}
+        return Fault(error=control.ERROR_NOT_PERMITTED, parameters=parameters)
     return Fault(
         error=control.ERROR_REFUSED,
         parameters={
@@ -157,6 +210,8 @@ def _fault_of(error: Exception, call: Call) -> Fault:
     match error:
         case _FaultError():
             return error.fault
+        case _RefusedError():
+            return _fault_of_refusal(error.refusal, call)
         case FaultyInputError():
             return faulty(error)
         case CommitError():

@@ -52,17 +52,14 @@ class OutputAnswer:
 
 async def log(desk: Desk, _peer: Peer, asked: PieceAsked) -> LogAnswer | Refusal:
     """What an item's programs said, as base64, from an offset on."""
-    job = desk.jobs.find(asked.job)
-    if isinstance(job, Refusal):
-        return job
-    path = await desk.jobs.log_file(job, asked.item)
+    path = await desk.jobs.log_file(asked.job, asked.item)
     start, content = max(0, asked.offset), b""
     if path is not None:
         start, content = await to_thread.run_sync(_read_piece, path, start)
     after = start + len(content)
     if content:
         return LogAnswer(content=_spell(content), next=after, ended=False)
-    state = await _state_of(desk, job, asked.item)
+    state = await _state_of(desk, asked.job, asked.item)
     if isinstance(state, Refusal):
         return state
     return LogAnswer(content="", next=after, ended=state is not ItemState.IN_PROGRESS)
@@ -70,9 +67,7 @@ async def log(desk: Desk, _peer: Peer, asked: PieceAsked) -> LogAnswer | Refusal
 
 async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | Refusal:
     """An item's accepted output, as base64, from an offset on."""
-    job = desk.jobs.find(asked.job)
-    if isinstance(job, Refusal):
-        return job
+    job = asked.job
     piece = await desk.jobs.output(job, asked.item, asked.offset, PIECE)
     if piece is None:
         if isinstance(state := await _state_of(desk, job, asked.item), Refusal):

@@ -1,10 +1,13 @@
 """The socket's methods about the daemon itself: its status, its workflows, what it set aside."""
 
+import os
+
 from attrs import frozen
 
 from resumed.schemas.views import HouseView, Quarantined
 
 from .desk import Desk, Reloaded, WorkflowRow
+from .grants import Role
 from .peers import Peer
 
 
@@ -14,10 +17,34 @@ class Nothing:
 
 
 @frozen(kw_only=True)
+class Held:
+    """A role, and over what: no `workflows` named are all of them; `own` is over own jobs only."""
+
+    role: str
+    workflows: tuple[str, ...]
+    own: bool
+
+
+@frozen(kw_only=True)
+class You:
+    """Whoever asks: who the kernel says it is, and the roles it has.
+
+    `same_user` says that jobs run under this very user, so that what a job does cannot always be told from
+    what its user does.
+    """
+
+    name: str
+    uid: int
+    roles: tuple[Held, ...]
+    same_user: bool
+
+
+@frozen(kw_only=True)
 class StatusAnswer:
-    """How the daemon is."""
+    """How the daemon is, and who asks."""
 
     house: HouseView
+    you: You
 
 
 @frozen(kw_only=True)
@@ -35,19 +62,30 @@ class QuarantinedAnswer:
     jobs: tuple[Quarantined, ...]
 
 
-async def status(desk: Desk, _peer: Peer, _asked: Nothing) -> StatusAnswer:
-    """How the daemon is."""
-    return StatusAnswer(house=desk.jobs.house())
+async def status(desk: Desk, peer: Peer, _asked: Nothing) -> StatusAnswer:
+    """How the daemon is; open jobs are counted as far as the peer may see them."""
+    you = You(
+        name=peer.name,
+        uid=peer.uid,
+        roles=tuple(
+            Held(role=each.role.value, workflows=tuple(sorted(each.workflows or ())), own=each.own)
+            for each in peer.permit.scopes
+        ),
+        same_user=peer.uid == os.geteuid(),
+    )
+    return StatusAnswer(house=desk.jobs.house(peer.permit), you=you)
 
 
-async def workflows(desk: Desk, _peer: Peer, _asked: Nothing) -> WorkflowsAnswer:
-    """Which workflows a job file may name."""
-    return WorkflowsAnswer(workflows=tuple(desk.shelf.rows()), problems=desk.shelf.problems)
+async def workflows(desk: Desk, peer: Peer, _asked: Nothing) -> WorkflowsAnswer:
+    """Which workflows a job file may name, and which the peer may watch over."""
+    permit = peer.permit
+    rows = tuple(row for row in desk.shelf.rows() if any(permit.of_workflow(role, row.name) for role in Role))
+    return WorkflowsAnswer(workflows=rows, problems=desk.shelf.problems if permit.everything else ())
 
 
-async def quarantined(desk: Desk, _peer: Peer, _asked: Nothing) -> QuarantinedAnswer:
+async def quarantined(desk: Desk, peer: Peer, _asked: Nothing) -> QuarantinedAnswer:
     """The jobs that were set aside, and why."""
-    return QuarantinedAnswer(jobs=tuple(desk.jobs.quarantined()))
+    return QuarantinedAnswer(jobs=tuple(await desk.jobs.quarantined(peer.permit)))
 
 
 async def reload(desk: Desk, _peer: Peer, _asked: Nothing) -> Reloaded:

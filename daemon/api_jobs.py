@@ -11,6 +11,7 @@ from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import ItemRow, JobRow, JobView, Told
 
 from .desk import Desk
+from .grants import Role
 from .peers import Peer
 
 FINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.EXPIRED})
@@ -116,23 +117,25 @@ class ToldAnswer:
 async def submit(desk: Desk, peer: Peer, asked: SubmitAsked) -> ToldAnswer | Refusal:
     """Admit a job file; the answer comes when the job is durable."""
     told = await desk.jobs.submit(
-        asked.file.encode(), name=asked.name or "the job file", requester=peer.person, via="socket"
+        asked.file.encode(),
+        name=asked.name or "the job file",
+        requester=peer.person,
+        via="socket",
+        may=lambda workflow: peer.permit.of_workflow(Role.SUBMITTER, workflow),
     )
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
 
 
-async def list_jobs(desk: Desk, _peer: Peer, asked: ListAsked) -> ListAnswer:
-    """The open jobs; with `all`, also those that ended last."""
-    ended = await desk.jobs.ended() if asked.all else []
-    return ListAnswer(jobs=tuple(desk.jobs.rows()), ended=tuple(ended), ended_count=desk.jobs.house().ended)
+async def list_jobs(desk: Desk, peer: Peer, asked: ListAsked) -> ListAnswer:
+    """The open jobs that the peer may see; with `all`, also those that ended last."""
+    ended = await desk.jobs.ended(peer.permit) if asked.all else []
+    jobs = tuple(desk.jobs.rows(peer.permit))
+    return ListAnswer(jobs=jobs, ended=tuple(ended), ended_count=desk.jobs.house().ended)
 
 
 async def show(desk: Desk, _peer: Peer, asked: ShowAsked) -> ShowAnswer | Refusal:
     """One job, its items from `offset` on as far as they fit, and what may be done with it now."""
-    job = desk.jobs.find(asked.job)
-    if isinstance(job, Refusal):
-        return job
-    view = await desk.jobs.view(job)
+    view = await desk.jobs.view(asked.job)
     if isinstance(view, Refusal):
         return view
     start = max(0, asked.offset)
@@ -155,10 +158,7 @@ async def watch(
     desk: Desk, _peer: Peer, asked: JobAsked
 ) -> AsyncGenerator[tuple[RowAnswer | Refusal, bool], None]:
     """The job's row now and after each change, until the job has ended; changes in between are left out."""
-    job = desk.jobs.find(asked.job)
-    if isinstance(job, Refusal):
-        yield job, False
-        return
+    job = asked.job
     row = await _row(desk, job)
     while not isinstance(row, Refusal):
         yield RowAnswer(row=row), row.status not in FINAL
@@ -204,10 +204,7 @@ async def skip(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusa
     )
 
 
-async def _tell(desk: Desk, name: str, request: Request) -> ToldAnswer | Refusal:
-    job = desk.jobs.find(name)
-    if isinstance(job, Refusal):
-        return job
+async def _tell(desk: Desk, job: str, request: Request) -> ToldAnswer | Refusal:
     told = await desk.jobs.tell(job, request)
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
 

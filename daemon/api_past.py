@@ -8,7 +8,8 @@ from resumed.schemas.views import HistoryRow, WhyView
 
 from .api_jobs import JobAsked
 from .desk import Desk
-from .peers import Peer, Role
+from .grants import Role
+from .peers import Peer
 
 
 @frozen(kw_only=True)
@@ -42,21 +43,15 @@ class WhyAnswer:
 
 async def history(desk: Desk, _peer: Peer, asked: HistoryAsked) -> HistoryAnswer | Refusal:
     """What happened to a job, transition by transition, oldest first."""
-    job = desk.jobs.find(asked.job)
-    if isinstance(job, Refusal):
-        return job
-    piece = await desk.jobs.history(job, asked.after, asked.item)
+    piece = await desk.jobs.history(asked.job, asked.after, asked.item)
     if isinstance(piece, Refusal):
         return piece
-    return HistoryAnswer(job=job, rows=piece.rows, next=piece.following, notes=piece.notes)
+    return HistoryAnswer(job=asked.job, rows=piece.rows, next=piece.following, notes=piece.notes)
 
 
 async def why(desk: Desk, _peer: Peer, asked: JobAsked) -> WhyAnswer | Refusal:
     """Why a job stands as it does: what led to it, what was checked, what it waits for, what may be done."""
-    job = desk.jobs.find(asked.job)
-    if isinstance(job, Refusal):
-        return job
-    found = await desk.jobs.why(job)
+    found = await desk.jobs.why(asked.job)
     if isinstance(found, Refusal):
         return found
     changes = any(each.command.split()[1] in STEERING for each in found.commands)

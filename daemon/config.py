@@ -15,6 +15,7 @@ from resumed.schemas import codec, durations, tomltext
 from resumed.schemas.errors import FaultyInputError
 
 from . import rights
+from .grants import Grant, problems_of
 
 ROOT = 0
 MAX_BYTES = 1024 * 1024
@@ -34,6 +35,10 @@ class Config:
     """Seconds in which a drain must be over."""
     workers: int = 4
     """The most worker processes at a time."""
+    grants: tuple[Grant, ...] = ()
+    """What others than root and the daemon's own user may do."""
+    socket_group: str | None = None
+    """The only group that may connect; None: everybody once there are grants, else our user alone."""
 
 
 @frozen(kw_only=True)
@@ -47,6 +52,8 @@ class _File:
     backend: str | None = None
     stop_timeout: str | None = None
     workers: int | None = None
+    socket_group: str | None = None
+    grant: tuple[Grant, ...] | None = None
 
 
 def own_home(config: Config, environ: Mapping[str, str], uid: int) -> Path | None:
@@ -165,6 +172,7 @@ def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
         problems.append(f"{error} @ $.stop_timeout")
     if not 1 <= whole["workers"] <= 1000:
         problems.append(f"expected 1 to 1000, got {whole['workers']} @ $.workers")
+    problems += problems_of(whole.get("grant", ()), "$.grant")
     empty = [name for name in _PLACES if whole.get(name) == "" or "\0" in whole.get(name, "")]
     problems += [f"expected a path @ $.{name}" for name in empty]
     if problems:
@@ -178,6 +186,8 @@ def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
         backend=whole["backend"],
         stop_timeout=seconds,
         workers=whole["workers"],
+        grants=whole.get("grant", ()),
+        socket_group=whole.get("socket_group"),
     )
 
 

@@ -1,28 +1,55 @@
 """The accept loop and its bounds: who may hold how many connections, and who gives way.
 
 A peer over its bound costs only peers of the same user: its own oldest connection without a call in
-progress is closed for the new one. Root and the daemon's own user have places of their own.
+progress is closed for the new one. Places come in kinds, so that no one kind can take another's: root and the
+daemon's own user, those who steer and decide, others with a role, and strangers.
 """
 
 import logging
 import pwd
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from resumed.schemas.errors import BusyError, StoreError
 
+from .grants import Grants, Role
 from .passed import PassedSeat
-from .peers import ROOT, Peer
+from .peers import Peer
 from .socket import OVERLOAD, Seat, Stream
 
 MOST_OF_OURS = 128
-MOST_OF_ANOTHER = 8
-MOST_OF_OTHERS = 64
-"""Connections of one user with a role, of one without, of all without: 2 × 128 + 64 descriptors at most."""
+
+
+@frozen
+class Places:
+    """How many connections one user of a kind may hold, and all users of it together."""
+
+    each: int
+    together: int
+
+
+class Kind(StrEnum):
+    """What sort of peer a connection is kept for."""
+
+    OURS = "ours"
+    STEERING = "steering"
+    GRANTED = "granted"
+    STRANGERS = "strangers"
+
+
+PLACES = {
+    Kind.OURS: Places(MOST_OF_OURS, 2 * MOST_OF_OURS),
+    Kind.STEERING: Places(32, 64),
+    Kind.GRANTED: Places(16, 64),
+    Kind.STRANGERS: Places(4, 16),
+}
+"""400 descriptors at most."""
 MANY = 32
 OVERLOAD_PAUSE = 0.1
 EVICTION_PAUSE = 0.001
@@ -38,8 +65,14 @@ class Connection:
 
     stream: Stream
     peer: Peer
+    kind: Kind
+    permitted: Callable[[Peer], Peer]
     busy: bool = False
     scope: anyio.CancelScope = field(factory=anyio.CancelScope)
+
+    def asker(self) -> Peer:
+        """The peer with what it may do now: grants may be taken back while it is connected."""
+        return self.permitted(self.peer)
 
 
 Serve = Callable[[Connection], Awaitable[None]]
@@ -48,10 +81,10 @@ Serve = Callable[[Connection], Awaitable[None]]
 class Doorman:
     """Accepts connections at a seat and serves each in a task of its own."""
 
-    def __init__(self, seat: Seat | PassedSeat, serve: Serve, own_uid: int) -> None:
+    def __init__(self, seat: Seat | PassedSeat, serve: Serve, grants: Grants) -> None:
         self._seat = seat
         self._serve = serve
-        self._ours = frozenset({ROOT, own_uid})
+        self._grants = grants
         self._held: list[Connection] = []
         self._names: dict[int, str] = {}
         self._overloaded = False
@@ -94,35 +127,47 @@ class Doorman:
     def _admit(self, stream: Stream, tasks: TaskGroup) -> bool:
         """Takes a connection in, or shows it out; true when one of ours had to give way for it."""
         try:
-            connection = Connection(stream=stream, peer=stream.peer())
+            peer = stream.peer()
         except OSError:
             stream.close()
             return False
+        peer = self.permitted(peer)
+        connection = Connection(stream=stream, peer=peer, kind=self._kind_of(peer), permitted=self.permitted)
         count = len(self._held)
-        if not self._make_room(connection.peer):
+        if not self._make_room(connection):
             stream.close()
             return False
-        pressed = len(self._held) < count and connection.peer.uid in self._ours
+        pressed = len(self._held) < count and connection.kind is Kind.OURS
         self._held.append(connection)
         tasks.start_soon(self._hold, connection)
         return pressed
 
-    def _make_room(self, peer: Peer) -> bool:
-        """Whether there is a place for the peer, after its own oldest idle connection gave way."""
-        mine = [each for each in self._held if each.peer.uid == peer.uid]
-        if peer.uid in self._ours:
-            full = len(mine) >= MOST_OF_OURS
-        else:
-            others = [each for each in self._held if each.peer.uid not in self._ours]
-            full = len(mine) >= MOST_OF_ANOTHER or len(others) >= MOST_OF_OTHERS
-        if not full:
+    def _make_room(self, coming: Connection) -> bool:
+        """Whether there is a place, after an idle connection gave way: the user's own oldest, or where all
+        places of the kind are taken, the oldest of who holds the most of them and more than this user."""
+        places, uid = PLACES[coming.kind], coming.peer.uid
+        alike = [each for each in self._held if each.kind is coming.kind]
+        held = Counter(each.peer.uid for each in alike)
+        if held[uid] < places.each and len(alike) < places.together:
             return True
-        oldest = self._oldest_idle(mine)
+        giving = uid
+        if held[uid] < places.each:
+            giving = max(held, key=lambda each: (held[each], each == uid))
+            if held[giving] <= max(1, held[uid]):
+                giving = uid
+        oldest = self._oldest_idle([each for each in alike if each.peer.uid == giving])
         if oldest is None:
             return False
         self._held.remove(oldest)
         oldest.scope.cancel()
         return True
+
+    def _kind_of(self, peer: Peer) -> Kind:
+        if peer.uid in self._grants.ours:
+            return Kind.OURS
+        if peer.permit.anywhere(Role.OPERATOR) or peer.permit.anywhere(Role.APPROVER):
+            return Kind.STEERING
+        return Kind.GRANTED if peer.permit.scopes else Kind.STRANGERS
 
     @staticmethod
     def _oldest_idle(connections: list[Connection]) -> Connection | None:
@@ -131,23 +176,32 @@ class Doorman:
     async def _hold(self, connection: Connection) -> None:
         try:
             with connection.scope:
-                name = await self._name_of(connection.peer.uid)
-                connection.peer = evolve(connection.peer, name=name)
+                connection.peer = await self._known(connection.peer)
+                connection.kind = self._kind_of(connection.peer)
                 await self._serve(connection)
         finally:
             connection.stream.close()
             if connection in self._held:
                 self._held.remove(connection)
 
-    async def _name_of(self, uid: int) -> str:
-        """The user's name; asked once, since a directory service may take its time."""
-        if uid not in self._names:
-            self._names[uid] = await to_thread.run_sync(_look_up_name, uid)
-        return self._names[uid]
+    async def _known(self, peer: Peer) -> Peer:
+        """The peer with its user's name; and names of grants that the host did not know are asked for again.
+
+        Beside the loop, and once for what is known, since a directory service may take its time.
+        """
+        if peer.uid not in self._names and (found := await to_thread.run_sync(_name_of, peer.uid)):
+            self._names[peer.uid] = found
+        if self._grants.unknown and peer.uid not in self._grants.ours:
+            await to_thread.run_sync(self._grants.look_up)
+        return self.permitted(evolve(peer, name=self._names.get(peer.uid, str(peer.uid))))
+
+    def permitted(self, peer: Peer) -> Peer:
+        """The peer with what it may do by the grants in force now."""
+        return evolve(peer, permit=self._grants.permit(peer.uid, (peer.gid, *peer.groups)))
 
 
-def _look_up_name(uid: int) -> str:
+def _name_of(uid: int) -> str | None:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return str(uid)
+        return None

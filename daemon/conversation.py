@@ -81,7 +81,7 @@ class Conversation:
 
     async def _say(self, call: Call) -> bool:
         """Sends the answers of a call; False when the peer is gone."""
-        async with aclosing(self.answers.to(call, self.connection.peer)) as answers:
+        async with aclosing(self.answers.to(call, self.connection.asker())) as answers:
             async for message in answers:
                 if not call.oneway and not await self._send(message):
                     return False

@@ -7,7 +7,10 @@ from typing import Protocol
 from attrs import frozen
 
 from resumed.actors import lookback
+from resumed.actors.finder import Located
 from resumed.actors.outputs import Piece
+from resumed.actors.placing import Placement
+from resumed.actors.sight import EVERYTHING, Sight
 from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
@@ -39,20 +42,25 @@ class WorkflowRow:
 class Jobs(Protocol):
     """The supervisor, as the outside sees it."""
 
-    async def submit(self, raw: bytes, *, name: str, requester: Person, via: str) -> Told | Refusal:
-        """Admits a job file; FaultyInputError for a bad one."""
+    async def submit(
+        self, raw: bytes, *, name: str, requester: Person, via: str, may: Callable[[str], bool]
+    ) -> Told | Refusal:
+        """Admits a job file of a workflow that `may` lets pass; FaultyInputError for a bad one."""
 
     async def tell(self, job: str, request: Pause | Resume | Cancel | Retry | Skip) -> Told | Refusal:
         """Carries a request to a job; CommitError when its outcome is unknown."""
 
-    def find(self, name: str) -> str | Refusal:
-        """The id behind an id or a unique prefix."""
+    async def locate(self, name: str, sight: Sight) -> Located | Refusal:
+        """The job behind an id or a unique prefix, among those in sight."""
 
-    def rows(self) -> list[JobRow]:
-        """The open jobs, oldest first."""
+    async def placed(self, pid: int, start: int | None, uid: int) -> Placement:
+        """Where a process stands to the process trees of attempts."""
 
-    async def ended(self, limit: int = 100) -> list[JobRow]:
-        """The jobs that ended last."""
+    def rows(self, sight: Sight) -> list[JobRow]:
+        """The open jobs in sight, oldest first."""
+
+    async def ended(self, sight: Sight) -> list[JobRow]:
+        """The jobs in sight that ended last."""
 
     async def view(self, job: str) -> JobView | Refusal:
         """One job, whole; why not, when it cannot be read."""
@@ -69,11 +77,11 @@ class Jobs(Protocol):
     async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
         """A piece of an item's accepted output: `most` bytes from `offset` on, or what there is."""
 
-    def quarantined(self) -> list[Quarantined]:
-        """The jobs set aside."""
+    async def quarantined(self, sight: Sight) -> list[Quarantined]:
+        """The jobs in sight that are set aside."""
 
-    def house(self) -> HouseView:
-        """The daemon itself."""
+    def house(self, sight: Sight = EVERYTHING) -> HouseView:
+        """The daemon itself; open jobs are counted as far as they are in sight."""
 
     async def changed(self, job: str, sequence: int) -> JobRow | None:
         """Returns when the job's row has moved past `sequence`, or the job has ended or vanished."""

@@ -29,7 +29,7 @@ from resumed.store.intake import Claimed, Taken
 from resumed.store.layout import Layout
 
 from .desk import Jobs
-from .rights import ROOT
+from .grants import Grants, Permit, Role
 
 SCAN_EVERY = 5.0
 YOUNG = 3_000_000_000
@@ -58,14 +58,12 @@ class PlacedLayout(Layout):
 class Incoming:
     """Admits the files of one folder, some at a time: one that takes long holds up no other."""
 
-    def __init__(
-        self, layout: Layout, jobs: Jobs, clock: Clock, trusted: frozenset[int] | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, jobs: Jobs, clock: Clock, grants: Grants) -> None:
         self._layout = layout
         self._jobs = jobs
         self._clock = clock
-        self._trusted = frozenset({ROOT, os.geteuid()}) if trusted is None else trusted
-        """Whose files are taken, by uid: everybody who may hand a job in, until there are roles."""
+        self._grants = grants
+        """Whose files are taken: those of everybody who may hand in jobs of the workflow they name."""
         self._bell = anyio.Event()
         self._said: dict[str, str] = {}
         self._resting = False
@@ -225,16 +223,31 @@ class Incoming:
             self._say_once(name, f"The file {name!r} could not be put aside yet: {trouble}")
         return True
 
+    async def _permit_of(self, uid: int) -> Permit:
+        """What the owner of a file may do; only of others it takes a look at the host's groups."""
+        if uid in self._grants.ours:
+            return self._grants.permit(uid, ())
+        return await _disk(self._grants.permit_of_owner, uid)
+
     async def _offer(self, file: Claimed) -> bool:
         """Hands a file to the supervisor; False when it was refused, and now lies in `rejected/`."""
-        if file.uid not in self._trusted:
-            said = f"cannot admit {_shown(file.name)}: it belongs to uid {file.uid}, expected root or our own"
+        permit = await self._permit_of(file.uid)
+        if not permit.anywhere(Role.SUBMITTER):
+            said = (
+                f"cannot admit {_shown(file.name)}: it belongs to uid {file.uid}, which may not hand jobs in"
+            )
             await self._reject(file.name, "not_permitted", said, ())
             return False
         if file.uid not in self._owners:
             self._owners[file.uid] = await _disk(_name_of, file.uid)
         requester = Person(uid=file.uid, name=self._owners[file.uid], via="incoming")
-        told = await self._jobs.submit(file.raw, name=_shown(file.name), requester=requester, via="incoming")
+        told = await self._jobs.submit(
+            file.raw,
+            name=_shown(file.name),
+            requester=requester,
+            via="incoming",
+            may=lambda workflow: permit.of_workflow(Role.SUBMITTER, workflow),
+        )
         if isinstance(told, Refusal):
             await self._reject(file.name, told.code, told.reason, told.commands)
             return False

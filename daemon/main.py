@@ -131,12 +131,17 @@ def _check_config(config_file: str | None, flags: Mapping[str, str | None]) -> N
     with _refusals():
         chosen = _reader(config_file, flags)()
         from . import premises, serve
+        from .grants import Grants
 
         premises.look(chosen, passed=False)
         shelf = serve.shelf_of(chosen)
         shelf.reload()
         for problem in shelf.problems:
             print(f"! {logs.escape(problem)}")
+        granted = Grants(os.geteuid(), chosen.grants)
+        granted.look_up()
+        for name in granted.unknown:
+            print(f"! {logs.escape(name)} of a grant is not known to this host, and gets nothing by it")
         places = f"state {chosen.state}, socket {chosen.socket}, incoming {chosen.incoming}"
         print(logs.escape(f"{places}, workflows {', '.join(shelf.names()) or 'none'}: nothing is refused"))
 

@@ -1,9 +1,10 @@
-"""All authority on one screen: method, the role it needs, what it takes and gives, who serves it.
+"""All authority on one screen: method, the role it needs and over what, what it takes and gives, its server.
 
 A method that is not in the table does not exist. The interface text is drawn from the same table (`idl`).
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 from attrs import frozen
@@ -26,14 +27,31 @@ from .api_jobs import (
 )
 from .api_past import HistoryAnswer, HistoryAsked, WhyAnswer
 from .desk import Reloaded
-from .peers import Role
+from .grants import Role
+
+
+class Over(StrEnum):
+    """Over what a peer must have the role."""
+
+    ANY = "any"
+    """Over anything at all: what is shown is cut to what the peer may see."""
+    FILE = "file"
+    """Over the workflow that the job file names; asked again at the door."""
+    JOB = "job"
+    """Over the job that `job` names. Whoever handed a job in may always look at it."""
+    ALL = "all"
+    """Over every job: what is set aside has no workflow that could be asked for."""
 
 
 @frozen
 class Method:
-    """One method: `serve(desk, peer, asked)` answers once, or with `more` yields answers."""
+    """One method: `serve(desk, peer, asked)` answers once, or with `more` yields answers.
+
+    Where the role is needed over a job, `asked.job` is that job's whole id by then.
+    """
 
     role: Role
+    over: Over
     takes: type
     gives: type
     serve: Callable[..., Any]
@@ -41,21 +59,21 @@ class Method:
 
 
 METHODS = {
-    "Status": Method(Role.VIEWER, Nothing, StatusAnswer, api_house.status),
-    "Workflows": Method(Role.VIEWER, Nothing, WorkflowsAnswer, api_house.workflows),
-    "Quarantined": Method(Role.VIEWER, Nothing, QuarantinedAnswer, api_house.quarantined),
-    "List": Method(Role.VIEWER, ListAsked, ListAnswer, api_jobs.list_jobs),
-    "Show": Method(Role.VIEWER, ShowAsked, ShowAnswer, api_jobs.show),
-    "Why": Method(Role.VIEWER, JobAsked, WhyAnswer, api_past.why),
-    "History": Method(Role.VIEWER, HistoryAsked, HistoryAnswer, api_past.history),
-    "Watch": Method(Role.VIEWER, JobAsked, RowAnswer, api_jobs.watch, more=True),
-    "Log": Method(Role.VIEWER, PieceAsked, LogAnswer, api_files.log),
-    "Output": Method(Role.VIEWER, PieceAsked, OutputAnswer, api_files.output),
-    "Reload": Method(Role.OPERATOR, Nothing, Reloaded, api_house.reload),
-    "Submit": Method(Role.SUBMITTER, SubmitAsked, ToldAnswer, api_jobs.submit),
-    "Pause": Method(Role.OPERATOR, PauseAsked, ToldAnswer, api_jobs.pause),
-    "Resume": Method(Role.OPERATOR, ReasonAsked, ToldAnswer, api_jobs.resume),
-    "Cancel": Method(Role.OPERATOR, ReasonAsked, ToldAnswer, api_jobs.cancel),
-    "Retry": Method(Role.OPERATOR, ItemsAsked, ToldAnswer, api_jobs.retry),
-    "Skip": Method(Role.OPERATOR, ItemsAsked, ToldAnswer, api_jobs.skip),
+    "Status": Method(Role.VIEWER, Over.ANY, Nothing, StatusAnswer, api_house.status),
+    "Workflows": Method(Role.VIEWER, Over.ANY, Nothing, WorkflowsAnswer, api_house.workflows),
+    "Quarantined": Method(Role.VIEWER, Over.ANY, Nothing, QuarantinedAnswer, api_house.quarantined),
+    "List": Method(Role.VIEWER, Over.ANY, ListAsked, ListAnswer, api_jobs.list_jobs),
+    "Show": Method(Role.VIEWER, Over.JOB, ShowAsked, ShowAnswer, api_jobs.show),
+    "Why": Method(Role.VIEWER, Over.JOB, JobAsked, WhyAnswer, api_past.why),
+    "History": Method(Role.VIEWER, Over.JOB, HistoryAsked, HistoryAnswer, api_past.history),
+    "Watch": Method(Role.VIEWER, Over.JOB, JobAsked, RowAnswer, api_jobs.watch, more=True),
+    "Log": Method(Role.VIEWER, Over.JOB, PieceAsked, LogAnswer, api_files.log),
+    "Output": Method(Role.VIEWER, Over.JOB, PieceAsked, OutputAnswer, api_files.output),
+    "Reload": Method(Role.OPERATOR, Over.ALL, Nothing, Reloaded, api_house.reload),
+    "Submit": Method(Role.SUBMITTER, Over.FILE, SubmitAsked, ToldAnswer, api_jobs.submit),
+    "Pause": Method(Role.OPERATOR, Over.JOB, PauseAsked, ToldAnswer, api_jobs.pause),
+    "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),
+    "Cancel": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.cancel),
+    "Retry": Method(Role.OPERATOR, Over.JOB, ItemsAsked, ToldAnswer, api_jobs.retry),
+    "Skip": Method(Role.OPERATOR, Over.JOB, ItemsAsked, ToldAnswer, api_jobs.skip),
 }

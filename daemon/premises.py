@@ -4,11 +4,12 @@
 other refuses too. What only taking can tell, that another daemon holds the store or the socket, is not here.
 """
 
+import grp
 import os
 import stat
 from pathlib import Path
 
-from resumed.schemas.errors import StoreError
+from resumed.schemas.errors import FaultyInputError, StoreError
 from resumed.store import layout as store_layout
 from resumed.store.layout import Layout
 
@@ -17,11 +18,12 @@ from .config import Config
 
 
 def look(config: Config, *, passed: bool) -> None:
-    """Raises StoreError or a damaged store's error; with a `passed` socket no place for one is needed."""
+    """Raises StoreError, FaultyInputError or a damaged store's error; a `passed` socket needs no place."""
     _state(config.state)
     _incoming(config)
     if not passed:
         _socket(config.socket)
+        openness(config)
 
 
 def _state(state: Path) -> None:
@@ -73,6 +75,18 @@ def _socket(path: Path) -> None:
                 f"cannot listen at {path}: something that is no socket stands there", path=str(path)
             )
     _writable(_nearest(path.parent), f"cannot listen at {path}", path)
+
+
+def openness(config: Config) -> tuple[int, int | None]:
+    """The socket's mode and group: who may connect at all. What a peer may do there, the grants say."""
+    if config.socket_group is None:
+        return (0o666 if config.grants else 0o600), None
+    try:
+        return 0o660, grp.getgrnam(config.socket_group).gr_gid
+    except KeyError:
+        what = f"cannot listen at {config.socket}"
+        why = f"expected a group that this host knows, got {config.socket_group!r} @ $.socket_group"
+        raise FaultyInputError(what, (why,)) from None
 
 
 def _nearest(path: Path) -> Path:

@@ -19,7 +19,7 @@ from .notify import Notifier
 from .shelf import WorkflowShelf
 
 EVERY = 5.0
-LIVE = frozenset({"stop_timeout", "workers"})
+LIVE = frozenset({"grants", "stop_timeout", "workers"})
 """The keys of the configuration that take effect at once."""
 
 log = logging.getLogger(__name__)
@@ -83,9 +83,9 @@ class Reloading:
         before = self.config
         differs = [each.name for each in fields(Config) if _differ(found, before, each.name)]
         live = [name for name in differs if name in LIVE]
-        said = [f"{name} is {getattr(found, name)} now" for name in live]
+        said = [f"{name} is {_spell(found, name)} now" for name in live]
         problems = [
-            f"{name} stays {getattr(before, name)} until the daemon is restarted"
+            f"{name} stays {_spell(before, name)} until the daemon is restarted"
             for name in differs
             if name not in LIVE
         ]
@@ -102,6 +102,12 @@ class Reloading:
         said = f"the workflows were read again: {', '.join(self._shelf.names()) or 'none'}"
         log.info("%s%s.", said[0].upper(), said[1:])
         return [said]
+
+
+def _spell(config: Config, name: str) -> str:
+    """A value for people; of grants their number, since each is a table of its own."""
+    value = getattr(config, name)
+    return f"{len(value)} in number" if isinstance(value, tuple) else str(value)
 
 
 def _differ(one: Config, other: Config, name: str) -> bool:

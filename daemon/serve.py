@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+from anyio import to_thread
 from attrs import frozen
 
 from resumed.actors.clock import Clock, SystemClock
@@ -32,6 +33,7 @@ from .answers import Answers
 from .config import Config
 from .connections import Doorman
 from .desk import Desk, Jobs
+from .grants import Grants
 from .herald import Herald
 from .incoming import Incoming, PlacedLayout
 from .notify import Notifier
@@ -123,7 +125,7 @@ def taken(start: Start) -> Iterator[Taken]:
         there = Layout(config.state).store_file.exists()
         if there:
             held.callback(_hold(Layout(config.state), clock, start.take_over).release)
-        seat = start.seat or Seat(config.socket)
+        seat = start.seat or Seat(config.socket, *premises.openness(config))
         held.callback(seat.leave)
         layout = _made(config, clock)
         if not there:
@@ -166,13 +168,17 @@ async def serve(had: Taken) -> None:
         most_workers=config.workers,
         shelf=lambda: (shelf.names(), shelf.problems),
     )
-    reloading = Reloading(
-        config, shelf, had.start.again, had.start.notifier, lambda found: house.allow_workers(found.workers)
-    )
+    grants = Grants(os.geteuid(), config.grants)
+
+    def changed(found: Config) -> None:
+        house.allow_workers(found.workers)
+        grants.replace(found.grants)
+
+    reloading = Reloading(config, shelf, had.start.again, had.start.notifier, changed)
     desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now)
-    answers = Answers(desk, os.geteuid(), had.start.release)
-    doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), os.geteuid())
-    intake = Incoming(had.layout, house.jobs, had.clock)
+    answers = Answers(desk, had.start.release)
+    doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), grants)
+    intake = Incoming(had.layout, house.jobs, had.clock, grants)
     herald = Herald(had.start.notifier, house)
     orders = Orders(reloading.ring)
     with anyio.open_signal_receiver(*SIGNALS) as signals:
@@ -185,6 +191,7 @@ async def serve(had: Taken) -> None:
                     await doors.start(doorman.run)
                     await doors.start(intake.run)
                     doors.start_soon(reloading.run)
+                    doors.start_soon(to_thread.run_sync, grants.look_up)
                     _say_ready(had, house.jobs)
                     herald.ready()
                     await anyio.sleep_forever()

@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 from anyio.lowlevel import checkpoint
 
+from resumed.actors.containment import start_time
 from resumed.schemas.errors import BusyError, StoreError
 
 from .peers import Peer
@@ -26,8 +27,13 @@ OVERLOAD = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 """What accept() fails with while the process or the host is short of something (trio names the same)."""
 SO_PEERGROUPS = 59
 """Linux 4.13 and later; the socket module does not name it."""
+SO_PEERPIDFD = 77
+"""Linux 6.5 and later."""
 MOST_GROUPS = 256
 """getsockopt() of the socket module takes 1,024 bytes at most."""
+
+
+PRIVATE = 0o600
 
 
 class Stream:
@@ -73,7 +79,25 @@ class Stream:
         """Who connected, as the kernel noted it then; the name is still the number."""
         raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
         pid, uid, gid = struct.unpack("iII", raw)
-        return Peer(pid=pid, uid=uid, gid=gid, groups=self._groups(), name=str(uid))
+        start = self._start(pid)
+        return Peer(pid=pid, start=start, uid=uid, gid=gid, groups=self._groups(), name=str(uid))
+
+    def _start(self, pid: int) -> int | None:
+        """When the process that connected started; None when it is gone, whoever has its number by now.
+
+        A kernel before 6.5 gives no pidfd; there, a process that ended between its connect and our accept
+        could be taken for the next one of its number.
+        """
+        try:
+            pidfd = self._socket.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
+        except OSError as error:
+            return start_time(pid) if error.errno == errno.ENOPROTOOPT else None
+        try:
+            start = start_time(pid)
+            # Looked at after the start time: while the descriptor names the process, so does its number.
+            return start if _pid_of(pidfd) == pid else None
+        finally:
+            os.close(pidfd)
 
     def _groups(self) -> tuple[int, ...]:
         try:
@@ -86,13 +110,14 @@ class Stream:
 class Seat:
     """The place of the control socket, held while this object lives."""
 
-    def __init__(self, path: Path, mode: int = 0o600, group: int | None = None) -> None:
+    def __init__(self, path: Path, mode: int = PRIVATE, group: int | None = None) -> None:
         """Takes the seat; BusyError when another daemon has it, StoreError when the place cannot be used."""
         self.path = path
         self._mode = mode
         self._group = group
         try:
-            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            # Whoever may connect must be able to get there; a folder that is there keeps its mode.
+            path.parent.mkdir(0o700 if mode == PRIVATE else 0o755, parents=True, exist_ok=True)
             self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise _unusable(path, error.strerror or str(error)) from None
@@ -221,6 +246,12 @@ class Seat:
             except BlockingIOError:
                 pass  # its backlog is full: somebody is there
         raise BusyError(f"cannot listen at {self.path}: a program that does not use our lock answers there")
+
+
+def _pid_of(pidfd: int) -> int:
+    """The number of the process behind a descriptor; -1 once it has ended."""
+    with open(f"/proc/self/fdinfo/{pidfd}", "rb") as told:
+        return next((int(line.split()[1]) for line in told if line.startswith(b"Pid:")), -1)
 
 
 def _identity_of(found: os.stat_result) -> tuple[int, int]:

@@ -181,3 +181,5 @@ class Admission:
     """Of the admitted bytes."""
     text: str | None = None
     base64: str | None = None
+    workflow: str = ""
+    """The workflow's name, so that whose affair a job is can be told without reading it whole."""

@@ -33,3 +33,12 @@ def ram(tmp_path: Path) -> Iterator[Path]:
     root = Path(tempfile.mkdtemp(prefix="resumed-test-", dir="/dev/shm"))
     yield root
     shutil.rmtree(root)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter and read."""
+    root = Path(tempfile.mkdtemp(prefix="resumed-open-", dir="/tmp"))
+    root.chmod(0o755)
+    yield root
+    shutil.rmtree(root)

@@ -22,6 +22,13 @@ from resumed.store import layout
 NOW = Instant(wall=5, boot="b", up=5)
 
 
+class InPlace:
+    """A disk that answers at once."""
+
+    async def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+
 class House:
     """A reception over entries that a test sets."""
 
@@ -33,6 +40,8 @@ class House:
             entries=self.entries,
             clock=SimpleNamespace(now=lambda: NOW),
             row=lambda entry: entry.row,
+            reads=InPlace(),
+            loading=0,
         )
         self.jobs = Reception(
             cast(Supervisor, supervisor), cast(Door, None), house={}, shelf=lambda: ((), ())
@@ -77,11 +86,12 @@ PLACES: dict[str, tuple[Callable[[House], object], str]] = {
 
 @pytest.mark.parametrize("case", PLACES)
 @pytest.mark.parametrize("name", ["harbour-7", "harb"])
-def test_job_set_aside_is_never_said_not_to_be(case: str, name: str, house: House) -> None:
+@pytest.mark.anyio
+async def test_job_set_aside_is_never_said_not_to_be(case: str, name: str, house: House) -> None:
     """Who asks for a job that is set aside is told so, why, and what to type."""
     make, why = PLACES[case]
     make(house)
-    said = house.jobs.find(name)
+    said = await house.jobs.locate(name)
 
     assert isinstance(said, Refusal)
     assert ("set_aside", ("resumectl quarantine list",)) == (said.code, said.commands)
@@ -89,14 +99,15 @@ def test_job_set_aside_is_never_said_not_to_be(case: str, name: str, house: Hous
     assert why in said.reason
 
 
-def test_quarantine_that_cannot_be_listed_is_a_trouble(house: House) -> None:
+@pytest.mark.anyio
+async def test_quarantine_that_cannot_be_listed_is_a_trouble(house: House) -> None:
     """A quarantine that cannot be listed is no verdict about a job, and stops nothing."""
     house.layout.quarantine.rmdir()
     house.layout.quarantine.write_text("")
-    said = house.jobs.find("harbour-7")
+    said = await house.jobs.locate("harbour-7")
 
     assert isinstance(said, Refusal)
-    assert ("trouble", []) == (said.code, house.jobs.quarantined())
+    assert ("trouble", []) == (said.code, await house.jobs.quarantined())
 
 
 @pytest.mark.anyio

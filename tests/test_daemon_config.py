@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from resumed.daemon import config
+from resumed.daemon.grants import Grant, Role
 from resumed.schemas.errors import FaultyInputError
 
 HOME = {"HOME": "/home/anna"}
@@ -107,3 +108,46 @@ def test_named_file_must_be_there(tmp_path: Path) -> None:
         config.load(tmp_path / "absent.toml", {}, HOME, 1000)
 
     assert config.load(None, {}, HOME, 1000)
+
+
+GRANT = '[[grant]]\nrole = "operator"\nusers = ["anna"]\n'
+GOOD_GRANTS = {
+    "one": (GRANT, Grant(role=Role.OPERATOR, users=("anna",))),
+    "whole": (
+        '[[grant]]\nrole = "viewer"\ngroups = ["wheel", "0"]\nworkflows = ["label", "x-1"]\nown = true\n',
+        Grant(role=Role.VIEWER, groups=("wheel", "0"), workflows=("label", "x-1"), own=True),
+    ),
+}
+BAD_GRANTS = {
+    "unknown role": (GRANT.replace("operator", "king"), "$.grant[0].role"),
+    "no role": ('[[grant]]\nusers = ["anna"]\n', "'role' is missing @ $.grant[0]"),
+    "unknown key": (f'{GRANT}mood = "good"\n', "unknown key 'mood' @ $.grant[0]"),
+    "nobody": ('[[grant]]\nrole = "viewer"\n', "it names nobody: expected users or groups @ $.grant[0]"),
+    "users as text": ('[[grant]]\nrole = "viewer"\nusers = "anna"\n', "$.grant[0].users"),
+    "user as a number": ('[[grant]]\nrole = "viewer"\nusers = [0]\n', "$.grant[0].users[0]"),
+    "user of no such kind": ('[[grant]]\nrole = "viewer"\nusers = ["user:anna"]\n', "$.grant[0].users[0]"),
+    "empty user": ('[[grant]]\nrole = "viewer"\nusers = [""]\n', "$.grant[0].users[0]"),
+    "no workflow": (f"{GRANT}workflows = []\n", "$.grant[0].workflows"),
+    "workflow of no such name": (f'{GRANT}workflows = ["../x"]\n', "$.grant[0].workflows[0]"),
+    "own as text": (f'{GRANT}own = "false"\n', "$.grant[0].own"),
+    "the second one": (f"{GRANT}{GRANT.replace('anna', 'a b')}", "$.grant[1].users[0]"),
+    "a table": ('[grant]\nrole = "viewer"\n', "$.grant"),
+}
+
+
+@pytest.mark.parametrize("case", GOOD_GRANTS)
+def test_grants_are_read(case: str, tmp_path: Path) -> None:
+    """A grant says who has which role over what; what it leaves out is all of it."""
+    text, grant = GOOD_GRANTS[case]
+
+    assert (grant,) == load(tmp_path, text).grants
+
+
+@pytest.mark.parametrize("case", BAD_GRANTS)
+def test_bad_grant_is_refused_with_its_place(case: str, tmp_path: Path) -> None:
+    """Nobody gets a role by a slip: each mistake in a grant is named with its path, and nothing starts."""
+    text, said = BAD_GRANTS[case]
+    with pytest.raises(FaultyInputError) as caught:
+        load(tmp_path, text)
+
+    assert any(said in problem for problem in caught.value.problems), caught.value.problems

@@ -10,8 +10,10 @@ from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 
 from resumed.daemon import incoming
+from resumed.daemon.grants import Grant, Grants, Role
 from resumed.daemon.incoming import Incoming, PlacedLayout
 from resumed.schemas import strict
 from resumed.schemas.errors import CommitError, FaultyInputError
@@ -42,6 +44,10 @@ class StillClock:
         await anyio.sleep(seconds)
 
 
+STRANGER = 54_321
+OURS = Grants(os.geteuid())
+
+
 class Door:
     """Admits any JSON object once; remembers what it was handed."""
 
@@ -53,7 +59,9 @@ class Door:
         self.slow: bytes | None = None
         self.asked, self.go_on = anyio.Event(), anyio.Event()
 
-    async def submit(self, raw: bytes, *, name: str, requester: Person, via: str) -> Told | Refusal:
+    async def submit(self, raw: bytes, *, name: str, requester: Person, via: str, may: Any) -> Told | Refusal:
+        if not may("label"):
+            return Refusal(code="not_permitted", reason="not of that workflow")
         self.seen.append((raw, name, requester, via))
         if raw == self.slow:
             self.asked.set()
@@ -86,7 +94,7 @@ class Folder:
         self.layout: Layout = layout.create(root / "state", "id", now)
         self.door = Door()
         self.clock = StillClock()
-        self.watching = Incoming(self.layout, self.door, self.clock)  # type: ignore[arg-type]
+        self.watching = Incoming(self.layout, self.door, self.clock, OURS)  # type: ignore[arg-type]
 
     def put(self, name: str, raw: bytes = b'{"id": "a"}') -> Path:
         path = self.layout.incoming / name
@@ -222,16 +230,40 @@ async def test_fault_of_ours_puts_the_file_aside_and_goes_on(folder: Folder) -> 
     assert {b'{"id": "a"}': "job-0"} == folder.door.jobs
 
 
-async def test_file_of_another_user_is_refused(folder: Folder) -> None:
-    """A dropped file is taken from root and the daemon's own user alone; no other reaches the door."""
-    folder.put("a.json")
-    strangers = frozenset({os.geteuid() + 1})
-    await Incoming(folder.layout, folder.door, folder.clock, strangers).scan()  # type: ignore[arg-type]
+def of_a_stranger(path: Path) -> tuple[int, int]:
+    """Makes a file one of a user who is not ours, for a daemon of the second uid; returns both uids."""
+    if os.geteuid() == 0:
+        os.chown(path, STRANGER, STRANGER)
+        return STRANGER, 0
+    return os.geteuid(), os.geteuid() + 1
 
-    reason = folder.reason("a.json")
-    assert ("not_permitted", []) == (reason["code"], folder.door.seen)
-    assert f"it belongs to uid {os.geteuid()}, expected root or our own" in reason["reason"]
-    assert {**EMPTY, "rejected": ["a.json", "a.json.reason.json"]} == folder.listing()
+
+GRANTED = {
+    "nobody": ((), False),
+    "another": ((Grant(role=Role.SUBMITTER, users=("7",)),), False),
+    "its owner, to look": ((Grant(role=Role.AUDITOR, users=("{uid}",)),), False),
+    "its owner, another workflow": (
+        (Grant(role=Role.SUBMITTER, users=("{uid}",), workflows=("x",)),), False,
+    ),
+    "its owner, this workflow": (
+        (Grant(role=Role.SUBMITTER, users=("{uid}",), workflows=("label",)),), True,
+    ),
+    "its owner": ((Grant(role=Role.SUBMITTER, users=("{uid}",)),), True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GRANTED)
+async def test_file_of_another_user_is_taken_under_a_grant_alone(case: str, folder: Folder) -> None:
+    """A dropped file is taken from those who may hand in jobs of its workflow; no other becomes a job."""
+    uid, own = of_a_stranger(folder.put("a.json"))
+    granted, taken = GRANTED[case]
+    named = tuple(evolve(each, users=tuple(name.format(uid=uid) for name in each.users)) for each in granted)
+    grants = Grants(own, named)
+    await Incoming(folder.layout, folder.door, folder.clock, grants).scan()  # type: ignore[arg-type]
+
+    assert taken == bool(folder.door.jobs)
+    assert {**EMPTY, "rejected": [] if taken else ["a.json", "a.json.reason.json"]} == folder.listing()
+    assert taken or "not_permitted" == folder.reason("a.json")["code"]
 
 
 async def test_refused_job_says_what_may_be_done(folder: Folder) -> None:
@@ -376,7 +408,7 @@ async def test_watched_folder_may_lie_elsewhere(folder: Folder, tmp_path: Path) 
     placed = PlacedLayout(folder.layout.root, elsewhere)
     (elsewhere / "a.json").write_bytes(b'{"id": "a"}')
     (elsewhere / "a.json").chmod(0o600)
-    await Incoming(placed, folder.door, folder.clock).scan()  # type: ignore[arg-type]
+    await Incoming(placed, folder.door, folder.clock, OURS).scan()  # type: ignore[arg-type]
 
     assert [] == os.listdir(elsewhere)
     assert 1 == len(folder.door.jobs)

@@ -292,7 +292,14 @@ def test_one_bad_record_stops_no_other(backend: str) -> None:
             assert ["job-0"] == [each.id for each in quarantine.entries(one.layout)]
             unread.intersection_update({"job-1"})
             assert await one.until(lambda: all(one.entry(name) is None for name in ("job-2", "job-3")), 60.0)
-            shown = {(each.id, each.moved) for each in one.daemon.jobs.quarantined()}
+            aside: list[Any] = []
+
+            async def list_aside() -> None:
+                aside.extend(await one.daemon.jobs.quarantined())
+
+            one.daemon.soon(list_aside)
+            await one.until(lambda: len(aside) == 2)
+            shown = {(each.id, each.moved) for each in aside}
             assert {("job-0", True), ("job-1", False)} == shown
             assert sky.failures > 0
             unread.clear()

@@ -1,0 +1,124 @@
+"""Placing: whose attempt a process is part of, by its parents alone (I5)."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from resumed.actors import containment, placing
+from resumed.actors.placing import OUTSIDE, Placement
+from resumed.actors.supervisor import Supervisor
+
+pytestmark = pytest.mark.anyio
+WAITING = "import sys; print(flush=True); sys.stdin.read()"
+
+
+class InPlace:
+    """A disk that answers at once."""
+
+    async def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+
+def house(keepers: dict[int, list[str]] | None = None, unproven: tuple[str, ...] = ()) -> Supervisor:
+    """A supervisor whose workers are these children of ours, each with tries of these jobs."""
+    hands = {
+        f"w-{pid}": SimpleNamespace(worker=SimpleNamespace(pid=pid), held={(job, "a", 1) for job in jobs})
+        for pid, jobs in (keepers or {}).items()
+    }
+    made = SimpleNamespace(
+        reads=InPlace(),
+        entries={},
+        unproven=dict.fromkeys(unproven, ""),
+        workshop=SimpleNamespace(slots=SimpleNamespace(hands=hands)),
+    )
+    return cast(Supervisor, made)
+
+
+@contextmanager
+def child(code: str = WAITING, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A child of ours that waits for its end."""
+    command = [sys.executable, "-I", "-S", "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **how) as made:
+        assert made.stdout is not None
+        made.stdout.readline()
+        yield made
+        made.kill()
+
+
+async def place(supervisor: Supervisor, pid: int, *, start: int | None = -1, uid: int = -1) -> Placement:
+    start = containment.start_time(pid) if start == -1 else start
+    return await placing.placed(supervisor, pid, start, os.geteuid() if uid == -1 else uid)
+
+
+async def test_child_of_ours_is_inside() -> None:
+    """Whatever is below us is an attempt's, of the jobs whose tries its keeper's worker holds."""
+    with child() as one, child() as other:
+        supervisor = house({one.pid: ["attic", "cellar"]})
+        known, nobodys = await place(supervisor, one.pid), await place(supervisor, other.pid)
+
+    assert (False, {"attic", "cellar"}) == (known.outside, known.jobs)
+    assert "it comes from within an attempt of attic, cellar" == known.why
+    assert (False, frozenset()) == (nobodys.outside, nobodys.jobs)
+    assert [False, True, False] == [
+        known.may_decide("attic"), known.may_decide("other"), nobodys.may_decide("other"),
+    ]  # fmt: skip
+
+
+async def test_grandchild_of_ours_is_inside() -> None:
+    """Deeper down counts as well, in a session of its own and with an empty environment too."""
+    code = (
+        "import subprocess, sys; made = subprocess.Popen([sys.executable, '-I', '-S', '-c', "
+        f"{WAITING!r}], env={{}}, start_new_session=True, stdin=subprocess.PIPE); "
+        "print('', made.pid, sep='\\n', flush=True); sys.stdin.read(); made.kill()"
+    )
+    with child(code) as made:
+        assert made.stdout is not None
+        found = await place(house({made.pid: ["attic"]}), int(made.stdout.readline()))
+
+    assert (False, {"attic"}) == (found.outside, found.jobs)
+
+
+async def test_process_beside_us_is_outside() -> None:
+    """Our own parents are no part of what we start; nor are we."""
+    assert OUTSIDE == await place(house(), os.getppid())
+    assert OUTSIDE == await place(house(), os.getpid())
+
+
+async def test_process_that_cannot_be_looked_at_decides_nothing() -> None:
+    """One that has ended, or whose number is another's by now, cannot be placed outside."""
+    with child() as made:
+        pid, start = made.pid, containment.start_time(made.pid)
+        another = await place(house(), os.getppid(), start=start)
+        unknown = await place(house(), os.getppid(), start=None)
+    ended = await place(house(), pid, start=start)
+
+    assert [(False, frozenset())] * 3 == [(each.outside, each.jobs) for each in (another, unknown, ended)]
+    assert not ended.may_decide("any")
+
+
+async def test_process_outside_our_namespace_is_outside() -> None:
+    """What has no number here cannot be below us."""
+    assert OUTSIDE == await place(house(), 0, start=None)
+
+
+async def test_mark_of_a_worker_nobody_knows_the_end_of_is_inside() -> None:
+    """A process that an earlier daemon's worker left decides nothing, while that worker is not known gone."""
+    marked = {containment.MARK: "w-old-1"}
+    with child(env=marked) as made:
+        marks = placing._marks((made.pid, os.getpid()))
+        below = await place(house(unproven=("w-old-1",)), made.pid)
+
+    assert ({"w-old-1"}, False) == (marks, below.outside)
+
+
+async def test_another_user_cannot_be_part_of_our_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an ordinary daemon starts keeps its user, so that a process of another is outside unseen."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    assert OUTSIDE == await place(house(), 1, start=None, uid=0)

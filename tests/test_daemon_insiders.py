@@ -1,0 +1,96 @@
+"""A job's own programs at a real daemon's socket: they may look, and decide nothing about their job (I5)."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from daemon_kit import LOOPS, Daemon, eventually
+
+from resumed.daemon.client import Client
+from resumed.schemas import control
+
+MEDDLER = """
+import json, os, sys
+from resumed.daemon.client import CallError, Client
+
+def ask(method, **parameters):
+    with Client(sys.argv[1]) as client:
+        try:
+            client.call(method, **parameters)
+        except CallError as error:
+            return error.name
+    return "done"
+
+def all_of_it():
+    return {
+        "look": ask("Show", job="meddler"),
+        "cancel": ask("Cancel", job="meddler"),
+        "skip": ask("Skip", job="meddler", items=["b"]),
+        "another": ask("Pause", job="bystander", reason=sys.argv[2]),
+    }
+
+done, telling = os.pipe()
+if sys.argv[2] == "grandchild" and os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.environ.clear()
+    told = all_of_it()
+    with open(sys.argv[3] + ".new", "w") as file:
+        json.dump(told, file)
+    os.rename(sys.argv[3] + ".new", sys.argv[3])
+    os._exit(0)
+if sys.argv[2] == "grandchild":
+    os.close(telling)
+    os.read(done, 1)  # until the grandchild has ended
+else:
+    with open(sys.argv[3], "w") as file:
+        json.dump(all_of_it(), file)
+"""
+FLOW = """
+version = 1
+[[step]]
+name = "meddle"
+run = {run}
+repeatable = true
+timeout = "30s"
+"""
+
+
+@pytest.mark.parametrize("backend", LOOPS)
+def test_c13_job_that_steers_itself_is_refused(backend: str, tmp_path: Path) -> None:
+    """A program of a job, and its double-forked grandchild, are refused each verb about that job (C13)."""
+    daemon = Daemon(tmp_path, backend)
+    script = tmp_path / "meddler.py"
+    script.write_text(MEDDLER)
+    run = [sys.executable, str(script), str(daemon.socket), "{item}", f"{tmp_path}/{{item}}.told"]
+    flow = daemon.workflows / "meddle.toml"
+    flow.write_text(FLOW.format(run=json.dumps(run)))
+    flow.chmod(0o644)
+    daemon.start()
+    try:
+        bystander = daemon.file("bystander", "slow", {"a": ""}).read_text()
+        meddler = {"workflow": "meddle", "id": "meddler", "items": ["child", "grandchild"]}
+        with Client(str(daemon.socket)) as client:
+            for file in (bystander, json.dumps(meddler)):
+                client.call("Submit", file=file)
+            *_, ended = client.stream("Watch", job="meddler")
+        told = {
+            item: eventually(lambda item=item: json.loads((tmp_path / f"{item}.told").read_text()))
+            for item in ("child", "grandchild")
+        }
+    finally:
+        daemon.end()
+
+    expected = {
+        "look": "done",
+        "cancel": control.ERROR_NOT_PERMITTED,
+        "skip": control.ERROR_NOT_PERMITTED,
+        "another": "done",
+    }
+    assert ("completed", {"child": expected, "grandchild": expected}) == (
+        ended["row"]["status"],
+        told,
+    ), daemon.said()
+    assert 4 == daemon.said().count("about meddler was refused: it comes from within an attempt of meddler")
