@@ -1,4 +1,4 @@
-"""Pools: the workers of one pinned workflow, what each holds, and the jobs that wait for them.
+"""Pools: the workers of one pinned workflow, what each holds, and the jobs that wait for them in turn.
 
 It starts and ends no worker.
 """
@@ -10,6 +10,8 @@ from attrs import define, field
 
 from resumed.schemas import frames
 from resumed.schemas.workflow import Contract
+
+from .turns import Turns
 
 Key = tuple[str, str, int]
 """(job, unit, number)"""
@@ -58,6 +60,8 @@ class Hand:
     born: float = 0.0
     idle_since: float = 0.0
     streak: int = 0
+    priority: int = 0
+    """Of the job that a place was offered to last."""
 
     def free(self) -> bool:
         """True when one more try fits."""
@@ -71,9 +75,11 @@ class Pool:
 
     contract: Contract
     hands: dict[str, Hand] = field(factory=dict)
-    waiting: dict[str, None] = field(factory=dict)
+    waiting: Turns = field(factory=Turns)
     starting: int = 0
     stillborn: int = 0
+    hungry: float | None = None
+    """Since when its jobs have waited without any worker of its own."""
     grown: float = 0.0
     """When a worker was started for it last."""
     refused: int = 0

@@ -1,7 +1,7 @@
 """Slots: which workers there are, what each one holds, and which jobs wait for a place; fair in turn.
 
 A slot is the set of open tries a worker holds, never a counter. This module starts and ends workers as
-they are wanted, and offers a free place to the job that has waited longest; it never commits anything.
+they are wanted, and offers a free place to the job whose turn it is (`turns`); it never commits anything.
 """
 
 import logging
@@ -14,6 +14,7 @@ from resumed.schemas.errors import GoneError, ResumedError, StoreError
 from resumed.schemas.workflow import Contract
 
 from .pools import Hand, Key, Pool, Spawn
+from .turns import ANYONE, Rank
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ STILLBORN = 3
 """Workers of one workflow that may end before they are ready, in a row, until its jobs are held."""
 TURN = 10.0
 """Seconds after which a worker gives way to a workflow that has none, when there is room for no more."""
+OVERDUE = 32 * TURN
+"""Seconds after which a workflow without a worker gets one, whatever the priority of those who have one."""
 MOST_IDLE = 60.0
 """Seconds after which a worker that has nothing to do is ended."""
 MOST_START = 120.0
@@ -61,7 +64,7 @@ class Slots:
         self._left = anyio.Event()
         self._freed: anyio.Event | None = None
 
-    def want(self, job: str, digest: str, contract: Contract) -> None:
+    def want(self, job: str, digest: str, contract: Contract, rank: Rank = ANYONE) -> None:
         """Queue the job for a slot; once, however often it asks, and not while an offer is on its way to it.
 
         Whoever takes or declines an offer asks again when more is due; a place in the queue that nobody wants
@@ -71,14 +74,15 @@ class Slots:
         if pool is None:
             pool = self.pools[digest] = Pool(contract)
         if not any(job in hand.offered for hand in pool.hands.values()):
-            pool.waiting[job] = None
+            pool.waiting.add(job, rank)
         self.pump(pool)
+        self._is_overdue(pool)  # notes since when it has waited
 
     def unwant(self, job: str, digest: str) -> None:
         """The job does not want a slot any more."""
         pool = self.pools.get(digest)
         if pool is not None:
-            pool.waiting.pop(job, None)
+            pool.waiting.remove(job)
 
     def pump(self, pool: Pool) -> None:
         """Offer free places to those who wait; start a worker when there is none free."""
@@ -87,17 +91,30 @@ class Slots:
             if hand is None:
                 self._grow(pool)
                 return
-            job = next(iter(pool.waiting))
-            del pool.waiting[job]
+            job, hand.priority = pool.waiting.take()
             if job in hand.offered:
                 continue
             hand.offered.add(job)
             self._offer(job, hand.worker.name)
 
     def _pump_all(self) -> None:
-        """A place is free: the workflow that got a worker the longest ago comes first."""
-        for pool in sorted(self.pools.values(), key=lambda each: each.grown):
-            self.pump(pool)
+        """A place is free: the highest priority comes first, then who got a worker the longest ago."""
+        waiting = [(pool, pool.waiting.top()) for pool in self.pools.values()]
+        turns = [
+            (not self._is_overdue(pool), -top, pool.grown, place)
+            for place, (pool, top) in enumerate(waiting)
+            if top is not None
+        ]
+        for *_, place in sorted(turns):
+            self.pump(waiting[place][0])
+
+    def _is_overdue(self, pool: Pool) -> bool:
+        """True once a workflow whose jobs wait has been without a worker for too long."""
+        if not pool.starves():
+            pool.hungry = None
+            return False
+        pool.hungry = self._seconds() if pool.hungry is None else pool.hungry
+        return self._seconds() - pool.hungry >= OVERDUE
 
     def _grow(self, pool: Pool) -> None:
         if pool.pausing:
@@ -182,8 +199,7 @@ class Slots:
         if hand is None:
             return
         hand.ending = True
-        waiting, hand.pool.waiting = list(hand.pool.waiting), {}
-        for job in [*waiting, *hand.offered]:
+        for job in [*hand.pool.waiting.clear(), *hand.offered]:
             self._trouble(job, code, reason)
         hand.worker.kill()
 
@@ -205,8 +221,7 @@ class Slots:
         pool.stillborn += 1
         if pool.stillborn >= STILLBORN:
             pool.stillborn = 0
-            waiting, pool.waiting = list(pool.waiting), {}
-            for job in waiting:
+            for job in pool.waiting.clear():
                 self._trouble(job, "worker", reason)
         # Its place among the workers is free: another workflow may have waited for just that.
         self._pump_all()
@@ -267,26 +282,37 @@ class Slots:
 
     def _give_way(self, hand: Hand) -> None:
         """A worker that has had its turn ends when a workflow without any waits for its place."""
-        starving = 0 if hand.closing else sum(pool.starves() for pool in self.pools.values())
-        if starving and self._seconds() - hand.born >= TURN:
+        turn = not hand.closing and self._seconds() - hand.born >= TURN
+        starving = sum(self._goes_before(pool, hand) for pool in self.pools.values()) if turn else 0
+        if starving:
             hand.closing = starving > sum(each.ending or each.closing for each in self.hands.values())
         if hand.closing and not (hand.held or hand.offered or hand.ending):
             hand.ending = True
             hand.worker.kill()
 
-    def may_go_on(self, name: str) -> bool:
-        """Whether a job may take its next try in the slot it holds: others who wait get their turn."""
+    def _goes_before(self, pool: Pool, hand: Hand) -> bool:
+        """True when a workflow without a worker waits for this place, by its priority or for too long."""
+        overdue = self._is_overdue(pool)
+        top, own = pool.waiting.top(), hand.pool.waiting.top()
+        if top is None or not pool.starves():
+            return False
+        return overdue or top >= max(hand.priority, hand.priority if own is None else own)
+
+    def may_go_on(self, name: str, priority: int = 0) -> bool:
+        """Whether a job of this priority may take its next try in the slot it holds: others who wait get
+        their turn, those of a higher priority at once."""
         hand = self.hands.get(name)
         if hand is None or hand.ending or self.draining:
             return False
         self._give_way(hand)
         if hand.closing:
             return False
-        if not hand.pool.waiting:
+        top = hand.pool.waiting.top()
+        if top is None:
             hand.streak = 0
             return True
         hand.streak += 1
-        if hand.streak < STREAK:
+        if hand.streak < STREAK and top <= priority:
             return True
         hand.streak = 0
         return False

@@ -354,7 +354,7 @@ class Supervisor:
         self.timers.set(entry, due.next_due(snapshot, now))
         self.sequels.note(entry, snapshot)
         if due.wanted(snapshot, now, 1) and not self.draining:
-            self.workshop.want(entry, snapshot.contract)
+            self.workshop.want(entry, snapshot)
         entry.changed()
 
     # ---- what actors ask ------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ class Supervisor:
     def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """The job wants a slot."""
         if not self.draining:
-            self.workshop.want(entry, snapshot.contract)
+            self.workshop.want(entry, snapshot)
 
     async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
         """The answer with its output made durable."""

@@ -16,7 +16,6 @@ from resumed.schemas.errors import CommitError, FaultyInputError, ResumedError
 from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Snapshot
-from resumed.schemas.workflow import Contract
 from resumed.store import files
 
 from . import containment, places, scratch, shown
@@ -29,6 +28,7 @@ from .machine.work import SUSPECT_CRASHES
 from .mailbox import Message, Offered
 from .pools import Key, Spawn, Worker
 from .slots import Slots
+from .turns import Rank
 
 logger = logging.getLogger(__name__)
 
@@ -115,10 +115,11 @@ class Workshop:
 
     # ---- from the actors ------------------------------------------------------------------------------
 
-    def want(self, entry: JobEntry, contract: Contract) -> None:
+    def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Queue the job for a slot."""
         if entry.id not in self._gated:
-            self.slots.want(entry.id, entry.digest, contract)
+            job = snapshot.job
+            self.slots.want(job.id, entry.digest, snapshot.contract, Rank(job.priority, job.requester))
 
     def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
         """The unit that may start in this slot: a suspect only while no other suspect is young."""
@@ -305,7 +306,10 @@ class Workshop:
         elif len(entry.box) >= MOST_UNDECIDED:
             self._end_faulty(worker, f"it said too much of {frame.job}, which decides nothing now")
         else:
-            self.desk.post(entry, Message(self._event(worker, frame, late)))
+            priority = entry.snapshot.job.priority if entry.snapshot is not None else 0
+            slot = not late and isinstance(frame, frames.Returned)
+            slot = slot and self.slots.may_go_on(worker.name, priority)
+            self.desk.post(entry, Message(_event(frame, late, slot)))
 
     def _out_of_turn(self, worker: Worker, handed: Handed, job: str) -> None:
         logger.warning("worker %s spoke of %s out of turn; nothing was changed", worker.name, job)
@@ -315,22 +319,6 @@ class Workshop:
     def _end_faulty(self, worker: Worker, why: str) -> None:
         logger.error("worker %s was ended: %s", worker.name, why)
         worker.kill()
-
-    def _event(
-        self, worker: Worker, frame: frames.Returned | frames.Raised | frames.Stopped, late: bool
-    ) -> events.Report:
-        if isinstance(frame, frames.Returned):
-            return events.Returned(
-                unit=frame.item,
-                epoch=frame.epoch,
-                number=frame.number,
-                answer=frame.answer,
-                slot=not late and self.slots.may_go_on(worker.name),
-                late=late,
-            )
-        if isinstance(frame, frames.Raised):
-            return events.Raised(unit=frame.item, epoch=frame.epoch, number=frame.number, error=frame.error)
-        return events.Gone(unit=frame.item, epoch=frame.epoch, number=frame.number, died=False)
 
     def on_faulty(self, worker: Worker, error: ResumedError) -> None:
         """A worker broke the protocol; it is being ended, and its tries die with it."""
@@ -363,3 +351,19 @@ class Workshop:
         if proven:
             self.desk.start_soon(self._clean, self.scratch / worker.name)
             worker.forget()
+
+
+def _event(frame: frames.Returned | frames.Raised | frames.Stopped, late: bool, slot: bool) -> events.Report:
+    """What a worker said of a try, as the law hears it."""
+    if isinstance(frame, frames.Returned):
+        return events.Returned(
+            unit=frame.item,
+            epoch=frame.epoch,
+            number=frame.number,
+            answer=frame.answer,
+            slot=slot,
+            late=late,
+        )
+    if isinstance(frame, frames.Raised):
+        return events.Raised(unit=frame.item, epoch=frame.epoch, number=frame.number, error=frame.error)
+    return events.Gone(unit=frame.item, epoch=frame.epoch, number=frame.number, died=False)

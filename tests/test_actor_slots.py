@@ -7,7 +7,8 @@ import pytest
 from attrs import evolve
 
 from resumed.actors.pools import Pool
-from resumed.actors.slots import PAUSE_MOST, STREAK, TURN, Slots
+from resumed.actors.slots import OVERDUE, PAUSE_MOST, STREAK, TURN, Slots
+from resumed.actors.turns import Rank
 from resumed.schemas import frames
 from resumed.schemas.errors import CommitError
 from resumed.schemas.workflow import Contract
@@ -192,3 +193,55 @@ async def test_pools_that_nobody_needs_are_dropped() -> None:
     wall.slots.look()
 
     assert {} == wall.slots.pools
+
+
+@pytest.mark.anyio
+async def test_a_higher_priority_is_offered_the_place_first() -> None:
+    """Of those that wait for one workflow the higher priority gets the next place, and holds the lower one's
+    streak short."""
+    wall = Wall()
+    for job, priority in (("low", -2), ("plain", 0), ("high", 4)):
+        wall.slots.want(job, "digest", CONTRACT, Rank(priority, "anna"))
+    await wall.start()
+    wall.slots.ready("w-1")
+    assert [("high", "w-1")] == wall.offers
+    wall.slots.take("w-1", ("high", "", 1))
+    assert [True] * (STREAK - 1) == [wall.slots.may_go_on("w-1", 4) for _ in range(STREAK - 1)]
+    assert not wall.slots.may_go_on("w-1", 4)
+    assert not wall.slots.may_go_on("w-1", -2)
+    wall.slots.release("w-1", ("high", "", 1))
+
+    assert [("high", "w-1"), ("plain", "w-1")] == wall.offers
+
+
+@pytest.mark.anyio
+async def test_a_workflow_of_higher_priority_keeps_its_worker_and_no_longer_than_it_may() -> None:
+    """With room for one worker, a workflow of lower priority waits longer than its turn, and not for ever;
+    one of higher priority has it after a turn."""
+    wall = Wall()
+    wall.slots.want("one", "first", CONTRACT, Rank(1, "anna"))
+    await wall.start()
+    wall.slots.ready("w-1")
+    wall.slots.take("w-1", ("one", "", 1))
+    wall.slots.want("low", "second", CONTRACT, Rank(0, "bo"))
+    wall.now = TURN
+    assert wall.slots.may_go_on("w-1", 1)
+    wall.now = OVERDUE - 1
+    assert wall.slots.may_go_on("w-1", 1)
+    wall.now = OVERDUE
+    assert not wall.slots.may_go_on("w-1", 1)
+    wall.slots.release("w-1", ("one", "", 1))
+    assert wall.workers["w-1"].killed
+    wall.slots.want("high", "third", CONTRACT, Rank(5, "cy"))
+    wall.slots.gone("w-1")
+    await wall.start()
+    wall.slots.ready("w-2")
+    assert ("low", "w-2") == wall.offers[-1]  # it was overdue: not even a higher one goes before it
+    wall.now += TURN
+    wall.slots.decline("w-2", "low")
+    assert wall.workers["w-2"].killed
+    wall.slots.gone("w-2")
+    await wall.start()
+    wall.slots.ready("w-3")
+
+    assert ("high", "w-3") == wall.offers[-1]

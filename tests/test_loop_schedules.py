@@ -250,6 +250,26 @@ def test_a_job_waits_on_while_its_forerunner_is_set_aside(backend: str) -> None:
     play(backend, case)
 
 
+def test_a_higher_priority_overtakes(backend: str) -> None:
+    """A job that comes later with a higher priority has its items done before those that still wait."""
+
+    async def case(root: Path) -> None:
+        async with cases.made(root, most_workers=1) as one:
+            one.machine.lasts = lambda frame: 1.0
+            await one.start()
+            await one.admit("slow", [f"i-{number}" for number in range(40)], priority=-1)
+            await one.passes(10.0)
+            await one.admit("quick", ["a", "b", "c"], priority=5)
+            await one.until(lambda: one.entry("quick") is None)
+            left = sum(ran.job == "slow" for ran in one.witness.ran)
+            await one.until(lambda: one.entry("slow") is None)
+
+            assert left < 20
+            assert {Ending.COMPLETED} == {ended(one, job) for job in one.jobs}
+
+    play(backend, case)
+
+
 def test_a_place_that_cannot_be_read_is_asked_again(backend: str) -> None:
     """While nobody can tell what became of the other job, the one waits; it starts when that is known."""
 
