@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from attrs import frozen
 
-from resumed.schemas import codec
+from resumed.schemas import checked
 from resumed.schemas.errors import FaultyInputError, StoreError
 from resumed.store import durable, identities
 from resumed.store.layout import Layout
@@ -168,7 +168,7 @@ def record(workers: Path, identity: Identity) -> None:
     A crash before this leaves a worker that got no frame and ends with its pipe; after it, a file that
     `settle` reads.
     """
-    identities.record(Layout(workers.parent), identity.name, codec.encode_pretty(identity))
+    identities.record(Layout(workers.parent), identity.name, checked.spell(identity))
 
 
 def forget(workers: Path, name: str) -> None:
@@ -185,11 +185,19 @@ def _recorded(workers: Path) -> Iterator[tuple[str, Identity | None]]:
     layout = Layout(workers.parent)
     for name in identities.names(layout):
         try:
-            yield name, codec.decode(identities.read(layout, name), Identity, f"cannot read worker {name}")
+            yield name, _identity(layout, name)
         except (FaultyInputError, StoreError) as error:
             # A crash never leaves half a file under this name: it was damaged, so nothing is known.
             logger.error("%s", error)
             yield name, None
+
+
+def _identity(layout: Layout, name: str) -> Identity:
+    what = f"cannot read worker {name}"
+    found = checked.read(identities.read(layout, name), Identity, what)
+    if found.name != name:
+        raise FaultyInputError(what, (f"it is the record of {found.name} @ $.name",))
+    return found
 
 
 def _files(workers: Path) -> set[str]:

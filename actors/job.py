@@ -20,7 +20,7 @@ from resumed.schemas.errors import CommitError, FaultyInputError, StoreError, Un
 from resumed.schemas.instant import Instant, reached
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snapshot
-from resumed.store.journal import Journal
+from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
 from .clock import Clock
@@ -268,9 +268,11 @@ class JobActor:
         What is found damaged is raised: the job is set aside.
         """
         wait = RETRY_FIRST
+        began = False
         while True:
             try:
                 if self.journal.failed:
+                    began = True
                     await self.house.disk.call(self.journal.reopen_after_failure)
                 recovered = await self.house.disk.call(self.house.load, self.entry.folder)
                 break
@@ -282,6 +284,9 @@ class JobActor:
                 wait = min(wait * 2, RETRY_MOST)
         self.entry.trouble = ""
         self._adopt(recovered.snapshot)
+        if began:
+            # The log that failed cannot say that another one follows; a checkpoint does.
+            await self._checkpoint(SYNC_FAILED, fill=True, reload=False)
 
     def _adopt(self, snapshot: Snapshot) -> None:
         """The snapshot is in force: what its line says is durable."""

@@ -254,6 +254,11 @@ def dump_plain(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
+def dump_pretty(value: Any) -> bytes:
+    """A plain value as indented JSON that ends with a newline."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
 def decode(raw: bytes, kind: type[T], what: str) -> T:
     """The record in bytes of any writer, through the strict door."""
     return from_plain(strict.parse(raw, what), kind, what)

@@ -11,6 +11,7 @@ from .snapshot import STATE_SCHEMA, Admission, Checkpoint, Line, Seal, Snapshot
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of one line, digest and newline included; checked before a commit is queued."""
 _HEX = 64
+_END = b'{"end":'
 
 
 def spell(payload: bytes) -> tuple[bytes, str]:
@@ -39,6 +40,27 @@ def spell_line(line: Line) -> tuple[bytes, str]:
 def spell_seal(seal: Seal) -> bytes:
     """The bytes of a log's first line. Its `state_schema` is that of the lines, which may be copied ones."""
     return spell(codec.encode(seal))[0]
+
+
+def spell_end(sequence: int, digest: str) -> bytes:
+    """What stands behind the last line of a log that another one followed; it tells when that is missing."""
+    return spell(codec.dump_plain({"end": sequence, "digest": digest}))[0]
+
+
+def is_end(payload: bytes) -> bool:
+    """True for the payload of such an end: no commit line begins like it."""
+    return payload.startswith(_END)
+
+
+def read_end(payload: bytes, what: str) -> tuple[int, str]:
+    """The sequence and digest of the last line before an end; DamagedError if the payload is none."""
+    try:
+        value = strict.parse_own(payload, what)
+    except FaultyInputError as error:
+        raise DamagedError(str(error)) from None
+    if not isinstance(value, dict) or set(value) != {"end", "digest"} or type(value["end"]) is not int:
+        raise DamagedError(f"{what}: expected the end of a log")
+    return value["end"], value["digest"]
 
 
 def verified(raw: bytes) -> bytes | None:

@@ -13,7 +13,7 @@ from resumed.schemas.errors import DamagedError, FaultyInputError, NewerSchemaEr
 from resumed.schemas.job import Artifact
 from resumed.schemas.snapshot import Snapshot
 
-from . import artifacts, durable, files, log, recovery
+from . import artifacts, durable, files, journal, log, recovery
 
 
 @frozen(kw_only=True)
@@ -49,7 +49,7 @@ def job(folder: Path, apply: recovery.Apply) -> Iterator[Finding]:
         yield _finding(folder, folder, "unreadable", f"cannot be read: {error.strerror}", fatal=True)
         return
     if found is not None:
-        yield from _load_findings(folder, found)
+        yield from _load_findings(folder, listing, found)
     for name in listing.checkpoints:
         yield from _checkpoint(folder, name, digest)
     yield from _logs(folder, listing, digest)
@@ -64,12 +64,14 @@ def _finding(folder: Path, path: Path, code: str, detail: str, *, fatal: bool = 
     return Finding(path=str(path), job=folder.name, code=code, detail=detail, fatal=fatal)
 
 
-def _load_findings(folder: Path, found: recovery.Recovered) -> Iterator[Finding]:
+def _load_findings(folder: Path, listing: files.Listing, found: recovery.Recovered) -> Iterator[Finding]:
     if found.admission.id != folder.name:
         yield _finding(folder, folder, "misplaced", f"it holds the job {found.admission.id}", fatal=True)
     for torn in found.torn:
         detail = f"line {torn.sequence} was torn at byte {torn.offset} and is not cleared"
-        yield _finding(folder, folder / torn.log, "torn", detail)
+        name = files.parse_log(torn.log)
+        kept = files.torn_name(name) if name is not None else torn.log
+        yield _finding(folder, folder / (kept if kept in listing.torn else torn.log), "torn", detail)
 
 
 def _checkpoint(folder: Path, name: files.CheckpointName, job_digest: str) -> Iterator[Finding]:
@@ -95,17 +97,18 @@ def _logs(folder: Path, listing: files.Listing, job_digest: str) -> Iterator[Fin
     firsts = list(newest)
     digests: dict[int, str] = {0: job_digest}
     for name in listing.logs:
-        later = [first for first in firsts if first > name.first]
+        later = next((newest[first] for first in firsts if first > name.first), None)
         try:
-            yield from _log(folder, name, later[0] - 1 if later else None, digests, name in newest.values())
+            yield from _log(folder, name, later, digests, name in newest.values())
         except (DamagedError, UnreadableError, FaultyInputError) as error:
             yield _finding(folder, folder / str(name), code_of(error), str(error))
 
 
 def _log(
-    folder: Path, name: files.LogName, last: int | None, digests: dict[int, str], counted: bool
+    folder: Path, name: files.LogName, later: files.LogName | None, digests: dict[int, str], counted: bool
 ) -> Iterator[Finding]:
     path, what = folder / str(name), f"{folder.name}: {name}"
+    last = None if later is None else later.first - 1
     with durable.reading(path):
         raw = durable.read_all(path)
     seal, end = log.read_seal(raw, what)
@@ -113,7 +116,7 @@ def _log(
     if digests.get(sequence, digest) != digest or sequence != name.first - 1 or seal.job != digests[0]:
         yield _finding(folder, path, "damaged", "its seal does not continue the log before it")
     for line in log.lines(raw, end):
-        if last is not None and sequence == last:
+        if sequence == last or line_io.is_end(line.payload):
             break
         found = line_io.read_line(line.payload, seal.state_schema, what)
         if found.sequence != sequence + 1 or found.previous != digest:
@@ -126,8 +129,28 @@ def _log(
             digests[sequence] = digest
     if counted and last is not None and sequence != last:
         yield _finding(folder, path, "damaged", f"it breaks off after line {sequence}, expected {last}")
-    if last is None and counted and not log.is_clean(raw, end):
+    if log.is_clean(raw, end):
+        return
+    if later is None:
+        yield from _tail(folder, path, raw, end)
+    elif raw[end:].rstrip(b"\0") != line_io.spell_end(sequence, digest) and not _failed(folder, later):
+        yield _finding(folder, path, "torn", f"the bytes from {end} on are no line; nothing needs them")
+
+
+def _tail(folder: Path, path: Path, raw: bytes, end: int) -> Iterator[Finding]:
+    mark = log.line_at(raw, end)
+    if mark is not None and line_io.is_end(mark.payload):
+        yield _finding(folder, path, "damaged", "the log that follows it is missing")
+    else:
         yield _finding(folder, path, "torn", f"the bytes from {end} on do not verify")
+
+
+def _failed(folder: Path, later: files.LogName) -> bool:
+    """True where a log was begun since the one before could not be synced: that one ends anyhow."""
+    path = folder / str(later)
+    with durable.reading(path):
+        seal, _ = log.read_seal(durable.read_all(path), str(later))
+    return seal.why == journal.SYNC_FAILED
 
 
 def _artifacts(folder: Path, snapshot: Snapshot | None) -> Iterator[Finding]:

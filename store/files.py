@@ -15,6 +15,7 @@ LOGS = "logs"
 KEPT = "kept"
 """Folders of a job's units, for its programs' own use: theirs to fill, and vouched for by nobody."""
 _LOG = re.compile(r"([1-9][0-9]{0,15})\.(0|[1-9][0-9]{0,15})\.log\Z")
+_TORN = re.compile(r"[1-9][0-9]{0,15}\.(0|[1-9][0-9]{0,15})\.torn\Z")
 _CHECKPOINT = re.compile(r"([1-9][0-9]{0,15})-([0-9a-f]{64})\.checkpoint\.json\Z")
 
 
@@ -46,6 +47,7 @@ class Listing:
 
     logs: tuple[LogName, ...]
     checkpoints: tuple[CheckpointName, ...]
+    torn: tuple[str, ...]
     temporary: tuple[str, ...]
     stray: tuple[str, ...]
     has_job: bool
@@ -62,6 +64,11 @@ class Listing:
     def next_k(self, first: int) -> int:
         """The lowest `k` above all those that `first` has."""
         return max((log.k for log in self.logs if log.first == first), default=-1) + 1
+
+
+def torn_name(log: LogName) -> str:
+    """The name under which a log with a torn tail is kept once its good lines stand in another file."""
+    return f"{log.first}.{log.k}.torn"
 
 
 def parse_log(name: str) -> LogName | None:
@@ -81,11 +88,13 @@ def listing(folder: Path) -> Listing:
     names = durable.names(folder)
     logs = tuple(sorted(found for name in names if (found := parse_log(name))))
     checkpoints = tuple(sorted(one for name in names if (one := parse_checkpoint(name))))
-    known = {JOB, ARTIFACTS, LOGS, KEPT, *map(str, logs), *map(str, checkpoints)}
+    torn = tuple(name for name in names if _TORN.match(name))
+    known = {JOB, ARTIFACTS, LOGS, KEPT, *map(str, logs), *map(str, checkpoints), *torn}
     temporary = tuple(name for name in names if durable.is_temporary(name))
     return Listing(
         logs=logs,
         checkpoints=checkpoints,
+        torn=torn,
         temporary=temporary,
         stray=tuple(name for name in names if name not in known and name not in temporary),
         has_job=JOB in names,

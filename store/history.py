@@ -116,6 +116,8 @@ class _Reader:
         skip = max(1, after + 2 - name.first - _SLACK)
         *parts, rest = raw.split(b"\n")[skip:] if skip == 1 else raw.split(b"\n", skip)[-1].split(b"\n")
         for place, part in enumerate(parts):
+            if line_io.is_end(part[log.PAYLOAD :]):
+                continue
             line = self._line(part, seal, name)
             if line is None:
                 if place < len(parts) - 1 or end is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from resumed.schemas import codec, jobfile, strict
+from resumed.schemas import checked, codec, jobfile, strict
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant
 
@@ -27,6 +27,29 @@ STILL = 50_000_000
 """Nanoseconds without a write after which a file counts as still; whether it is whole, its parser says."""
 _UNFINISHED = ("~", ".tmp", ".temp", ".part", ".partial", ".swp", ".crdownload", ".filepart", REASON)
 _MOST_NAME = 255
+_MOST_INT = strict.MAX_INT
+
+
+@frozen(kw_only=True)
+class FileMarks:
+    """What tells a refused file from another of its name: size and digest, or its inode if it has none."""
+
+    size: int | None = None
+    sha256: str = ""
+    device: int | None = None
+    inode: int | None = None
+
+
+@frozen(kw_only=True)
+class Rejection:
+    """`NAME.reason.json`: why a file was refused. `name` is the one it came under; `code` is a slug."""
+
+    name: str
+    at: Instant
+    file: FileMarks
+    code: str
+    reason: str = ""
+    problems: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -180,12 +203,20 @@ def finish(layout: Layout, *files: Claimed) -> None:
 def reject(layout: Layout, name: str, reason: Mapping[str, Any], at: Instant) -> Path:
     """Move a claimed file to `rejected/` with its reason beside it; no name there is ever replaced.
 
-    Returns where it lies. The reason is durable first: a crash in between leaves the file in `claimed/`, and
-    the next rejection finds its own reason by the file's digest.
+    `reason` holds `code` and may hold `reason` and `problems`. Returns where the file lies. The reason is
+    durable first: a crash in between leaves the file in `claimed/`, and the next rejection finds its own
+    reason by the file's digest.
     """
     source = layout.claimed / name
     with durable.writing("reject", source):
-        record = {"name": _spell(name), "at": codec.to_plain(at), "file": _identify(source), **reason}
+        record = Rejection(
+            name=_spell(name),
+            at=at,
+            file=marks_of(source),
+            code=reason["code"],
+            reason=strict.plain(reason.get("reason", "")),
+            problems=tuple(map(strict.plain, reason.get("problems", ()))),
+        )
         for target in _places(layout.rejected, name):
             if durable.exists(target) or not _own_reason(target, record):
                 continue
@@ -196,30 +227,37 @@ def reject(layout: Layout, name: str, reason: Mapping[str, Any], at: Instant) ->
     raise AssertionError("names never run out")
 
 
-def _identify(path: Path) -> dict[str, Any]:
-    """What tells this file from another of its name: its size and digest, or where it lies if it has none."""
+def marks_of(path: Path) -> FileMarks:
+    """The marks of a file that lies there; OSError when it cannot be read."""
     found = durable.status(path)
     if not stat.S_ISREG(found.st_mode):
-        return {"device": found.st_dev, "inode": found.st_ino}
+        return FileMarks(device=found.st_dev & _MOST_INT, inode=found.st_ino & _MOST_INT)
     fd = durable.open_read(path)
     try:
         raw = durable.read_open(fd, min(found.st_size, jobfile.MAX_BYTES + 1))
     finally:
         durable.close(fd)
-    return {"size": found.st_size, "sha256": codec.digest(raw)}
+    return FileMarks(size=found.st_size, sha256=codec.digest(raw))
 
 
-def _own_reason(target: Path, record: Mapping[str, Any]) -> bool:
+def read_rejection(path: Path) -> Rejection:
+    """The reason in a file; FaultyInputError when it holds none, UnreadableError when it cannot be read."""
+    with durable.reading(path):
+        raw = durable.read_all(path)
+    return checked.read(raw, Rejection, f"cannot read {_spell(path.name)}")
+
+
+def _own_reason(target: Path, record: Rejection) -> bool:
     """True once the reason for this very file stands beside `target`; False when the place is another's."""
     path = target.with_name(f"{target.name}{REASON}")
     try:
-        durable.write_new(path, codec.dump_plain(dict(record)) + b"\n")
+        durable.write_new(path, checked.spell(record))
     except FileExistsError:
         try:
-            value = strict.parse(durable.read_all(path), path.name)
+            found = read_rejection(path)
         except FaultyInputError:
             return False
-        if not isinstance(value, dict) or value.get("file") != record["file"]:
+        if found.file != record.file:
             return False
         durable.sync_folder(path.parent)
     return True

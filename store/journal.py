@@ -22,6 +22,8 @@ FILL = 16 * 1024
 """Bytes of a new log, zeros included: appends inside written blocks sync without a change of metadata."""
 MOST_FILL = 1024 * 1024
 """The most that free space grows by at once."""
+SYNC_FAILED = "sync failed"
+"""Why a log was begun whose forerunner may end in anything."""
 CHECKPOINT_AT = 256 * 1024
 """Fewer bytes of lines never call for a checkpoint."""
 
@@ -63,17 +65,19 @@ def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
 
 
 def _drop_superseded(folder: Path, recovered: Recovered) -> None:
-    """Unlink the logs of the same first line below the one that was copied: it and the copy are durable.
+    """Take away the logs that the copy stands for: were it lost, a shorter one must not be taken for it.
 
-    Without this each opening would leave one. A crash in between leaves more than needed.
+    A torn one is kept under a name that no recovery reads. A crash in between leaves more than needed.
     """
+    torn = files.LogName(recovered.first, recovered.k) if recovered.torn_now else None
     try:
-        found = files.listing(folder).logs
+        for log in files.listing(folder).logs:
+            if log == torn:
+                durable.rename_new(folder / str(log), folder / files.torn_name(log))
+            elif log.first == recovered.first and log.k <= recovered.k:
+                durable.discard(folder / str(log))
     except OSError:
-        return  # the next checkpoint, or the next opening, tries again
-    for log in found:
-        if log.first == recovered.first and log.k < recovered.k:
-            durable.discard(folder / str(log))
+        pass  # the next checkpoint, or the next opening, tries again
 
 
 class Journal:
@@ -165,7 +169,7 @@ class Journal:
         try:
             first = self.sequence + 1
             name = files.LogName(first, files.listing(self.folder).next_k(first))
-            self.begin(name, b"", (self.sequence, self.digest), "sync failed", fill=True)
+            self.begin(name, b"", (self.sequence, self.digest), SYNC_FAILED, fill=True)
         except OSError as error:
             raise self._refused("reopen", error) from error
         self.failed = False
@@ -192,7 +196,8 @@ class Journal:
             self.begin(name, b"", (self.sequence, self.digest), why, fill=fill)
         except OSError as error:
             raise self._refused("rotate", error) from error
-        _cut(old, end)
+        # Only now: a log that says it was ended means that the one after it was durable.
+        _cut(old, end, line_io.spell_end(self.sequence, self.digest))
 
     def write_checkpoint(
         self,
@@ -234,7 +239,7 @@ class Journal:
             # What a failed write left is evidence, and this file is not written again.
             durable.close(log.fd)
         else:
-            _cut(log, self._end)
+            _cut(log, self._end, b"")
 
     # ---- inside ---------------------------------------------------------------------------------------
 
@@ -307,6 +312,8 @@ class Journal:
         for log in found.logs:
             if log not in counted:
                 durable.discard(self.folder / str(log))
+        for name in found.torn if not self.torn else ():
+            durable.discard(self.folder / name)
         if len(self._checkpoints) < 2:
             return
         older = self._checkpoints[-2]
@@ -349,11 +356,14 @@ def sweep(folder: Path) -> None:
             pass  # no artifacts yet, or it cannot be listed: left-overs disturb nobody
 
 
-def _cut(log: _Open, end: int) -> None:
-    """Drop the zeros behind a log that gets no further line, and close it."""
+def _cut(log: _Open, end: int, mark: bytes) -> None:
+    """Put `mark` in the place of the zeros behind a log that gets no further line, and close it."""
     try:
-        # Not synced: with the zeros or without them, the log says the same.
-        durable.truncate(log.fd, end)
+        # Not synced: the mark tells of a log that is missing later, and what a crash leaves of it lies past
+        # that log's seal.
+        if mark:
+            durable.write_at(log.fd, mark, end)
+        durable.truncate(log.fd, end + len(mark))
     except OSError:
         pass
     durable.close(log.fd)

@@ -7,14 +7,17 @@ from pathlib import Path
 
 from attrs import frozen
 
-from resumed.schemas import codec, migrations, strict
+from resumed.schemas import checked, codec, migrations, strict
 from resumed.schemas.errors import DamagedError, FaultyInputError, NewerSchemaError
 from resumed.schemas.instant import Instant
 
 from . import durable, files, names
 
-FORMAT = 1
-"""The level of the folder layout that this release writes."""
+FORMAT = 2
+"""The level of the folder layout that this release writes; a store of level 1 stays one.
+
+From 2 on, `store.json`, reasons, names and worker identities carry their own digest.
+"""
 FOLDERS = (
     "jobs",
     "archive",
@@ -128,7 +131,7 @@ def create(root: Path, store_id: str, now: Instant) -> Layout:
         if found is None:
             record = StoreRecord(format=FORMAT, id=store_id, created=now)
             # A crash before this line leaves empty folders only; the next start goes on from them.
-            durable.write_new(layout.store_file, codec.encode_pretty(record))
+            durable.write_new(layout.store_file, checked.spell(record))
     return layout
 
 
@@ -167,11 +170,11 @@ def read(layout: Layout) -> StoreRecord | None:
             return None
         raw = durable.read_all(layout.store_file)
     try:
-        value = strict.parse(raw, what)
-        level = migrations.level_of(value, "format", what)
+        # The level first: what a later format looks like, its own release knows.
+        level = migrations.level_of(strict.parse(raw, what), "format", what)
         if level > FORMAT:
             raise NewerSchemaError(what, level, FORMAT)
-        return codec.from_plain(value, StoreRecord, what)
+        return checked.read(raw, StoreRecord, what)
     except NewerSchemaError:
         raise
     except FaultyInputError as error:

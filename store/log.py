@@ -18,6 +18,10 @@ from resumed.schemas.snapshot import Seal
 _START = re.compile(rb'(?=[0-9a-f]{64} \{")')
 
 
+PAYLOAD = 65
+"""Where the JSON of a line begins, behind its digest and a space."""
+
+
 @frozen
 class RawLine:
     """One line whose digest holds: its payload, digest, and where it lies."""

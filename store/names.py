@@ -1,12 +1,26 @@
 """What must stay known for ever: business keys, request ids, ids of pruned jobs; a name is never replaced.
 
-A name is the file `names/<sha256 of kind, uid, value>`; what it holds is the caller's.
+A name is the file `names/<sha256 of kind, uid, value>`; what it holds is the caller's, and stands in it
+beside the name itself, under a digest. Files of the first release hold the caller's bytes alone.
 """
 
 import hashlib
 from pathlib import Path
 
+from attrs import frozen
+
+from resumed.schemas import checked
+from resumed.schemas.errors import DamagedError, FaultyInputError
+
 from . import durable
+
+
+@frozen(kw_only=True)
+class Name:
+    """What a name's file holds: the file's own name, and the caller's bytes as text."""
+
+    name: str
+    holds: str
 
 
 def spell(kind: str, uid: int, value: str) -> str:
@@ -22,11 +36,14 @@ def known(folder: Path, kind: str, uid: int, value: str) -> bool:
 
 
 def keep(folder: Path, kind: str, uid: int, value: str, raw: bytes) -> bytes:
-    """Make a name durable and return what it holds: `raw`, or the bytes of whoever came first."""
+    """Make a name durable and return what it holds: `raw` (UTF-8), or the bytes of whoever came first.
+
+    DamagedError when whoever came first left bytes that fail their digest.
+    """
     target = folder / spell(kind, uid, value)
     try:
         with durable.writing("keep the name", target):
-            durable.write_new(target, raw)
+            durable.write_new(target, checked.spell(Name(name=target.name, holds=raw.decode())))
     except FileExistsError:
         with durable.writing("keep the name", target):
             # The first writer may have died before it synced the folder.
@@ -36,7 +53,26 @@ def keep(folder: Path, kind: str, uid: int, value: str, raw: bytes) -> bytes:
 
 
 def read(folder: Path, kind: str, uid: int, value: str) -> bytes | None:
-    """What a name holds, None when it was never kept."""
+    """What a name holds, None when it was never kept; DamagedError when its bytes fail their digest."""
     target = folder / spell(kind, uid, value)
     with durable.reading(target):
-        return durable.read_all(target) if durable.exists(target) else None
+        if not durable.exists(target):
+            return None
+    return read_file(target)
+
+
+def read_file(path: Path) -> bytes:
+    """What the name in a file holds; DamagedError when its bytes fail their digest, or are another name's."""
+    with durable.reading(path):
+        raw = durable.read_all(path)
+    what = f"cannot read the name {path.name}"
+    try:
+        value = checked.read_plain(raw, what)
+        if "holds" not in value and checked.KEY.encode() not in raw:
+            return raw
+        found = checked.read(raw, Name, what)
+    except FaultyInputError as error:
+        raise DamagedError(str(error), path=str(path)) from None
+    if found.name != path.name:
+        raise DamagedError(f"{what}: it is the name {found.name}", path=str(path))
+    return found.holds.encode()

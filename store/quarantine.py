@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from resumed.schemas import codec
+from resumed.schemas import checked
 from resumed.schemas.errors import FaultyInputError, StoreError
 from resumed.schemas.instant import Instant
 
@@ -52,9 +52,9 @@ def set_aside(layout: Layout, job_id: str, reason: str, detail: str, at: Instant
         raise StoreError(f"cannot set {job_id} aside: the quarantine already holds a job of that id")
     if not here and not there:
         raise StoreError(f"cannot set {job_id} aside: there is no such job")
-    record = Reason(id=job_id, reason=reason, detail=_clean(detail), at=at)
+    record = Reason(id=_shown(job_id), reason=reason, detail=_clean(detail), at=at)
     with durable.writing("set aside", source):
-        _write_reason(reason_path(layout, job_id), codec.encode_pretty(record))
+        _write_reason(reason_path(layout, job_id), checked.spell(record))
         # A crash before this line leaves the job where it was, to be judged again.
         if here:
             durable.rename_new(source, target)
@@ -90,7 +90,10 @@ def read_reason(path: Path) -> Reason:
     """The reason in a file; FaultyInputError when it holds none, UnreadableError when it cannot be read."""
     with durable.reading(path):
         raw = durable.read_all(path)
-    return codec.decode(raw, Reason, f"cannot read {path.name}")
+    found = checked.read(raw, Reason, f"cannot read {path.name}")
+    if f"{found.id}{REASON}" != _shown(path.name):
+        raise FaultyInputError(f"cannot read {path.name}", (f"it is the reason for {found.id} @ $.id",))
+    return found
 
 
 def _write_reason(path: Path, raw: bytes) -> None:

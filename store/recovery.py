@@ -9,17 +9,20 @@ before it is only followed by its chain, and no migration code runs.
 """
 
 from collections.abc import Callable
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
 
 from resumed.schemas import codec, line_io
-from resumed.schemas.errors import DamagedError, FaultyInputError
+from resumed.schemas.errors import DamagedError, FaultyInputError, UnreadableError
 from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Checkpoint, Line, Seal, Snapshot, Torn
 
 from . import artifacts, durable, files, log
 
+MOST_LOOKS = 3
+"""A log that is superseded between the look at the folder and the look at it is no failure: look again."""
 Apply = Callable[[Snapshot, Line], Snapshot]
 """The law's pure step from a snapshot (line 1 and migrations: the line's own `opening`) over a line."""
 
@@ -37,6 +40,8 @@ class Recovered:
     """Of line `sequence`."""
     torn: tuple[Torn, ...]
     """Tails that were cut and not cleared since, the one found now last."""
+    torn_now: bool
+    """True when the newest log ends in such a tail."""
     notes: tuple[str, ...]
     """What was found and did not stop the job: sentences for people."""
     first: int
@@ -75,6 +80,16 @@ class _Base:
 
 def load(folder: Path, apply: Apply) -> Recovered:
     """The job in a folder; the errors are those of this module's first lines."""
+    for _ in range(MOST_LOOKS - 1):
+        try:
+            return _load(folder, apply)
+        except UnreadableError as error:
+            if error.errno != ENOENT:
+                raise
+    return _load(folder, apply)
+
+
+def _load(folder: Path, apply: Apply) -> Recovered:
     found = _list(folder)
     raw = _read(folder / files.JOB)
     base = _find_base(folder, found, codec.digest(raw))
@@ -202,6 +217,7 @@ class _Replay:
         self.size = 0
         self.notes = [f"{name} fails its digest" for name in base.rejected]
         self.torn: tuple[Torn, ...] = ()
+        self.torn_now = False
         self.newest = files.LogName(1, 0)
         self.before = base.digest
         self.lines = b""
@@ -217,6 +233,8 @@ class _Replay:
         for found in log.lines(raw, start):
             if after is not None and self.sequence == after.first - 1:
                 break  # what lies past the next log's seal does not exist
+            if line_io.is_end(found.payload):
+                raise _damaged(self.folder, f"the log from line {self.sequence + 1} on is missing")
             self._take(found, seal.state_schema, name, what)
             end = found.end
         self.size += end - start
@@ -300,6 +318,7 @@ class _Replay:
             raise _damaged(
                 self.folder, f"line {self.sequence + 1} in {name} is broken, yet a good one follows at {good}"
             )
+        self.torn_now = True
         self.torn = (*self.torn, Torn(log=str(name), offset=end, sequence=self.sequence + 1))
         self.notes.append(f"line {self.sequence + 1} in {name} does not verify and was cut at byte {end}")
 
@@ -318,6 +337,7 @@ class _Replay:
             sequence=self.sequence,
             digest=self.digest,
             torn=self.torn,
+            torn_now=self.torn_now,
             notes=tuple(self.notes),
             first=self.newest.first,
             k=self.newest.k,

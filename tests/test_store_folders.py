@@ -71,7 +71,7 @@ def test_store_that_is_there_keeps_its_id(place: layout.Layout) -> None:
 
 
 UNFIT = {
-    "a later format": (b'{"format": 2, "id": "s", "mood": "calm"}', NewerSchemaError),
+    "a later format": (b'{"format": 3, "id": "s", "mood": "calm"}', NewerSchemaError),
     "an unknown key": (b'{"format": 1, "id": "s", "mood": "calm"}', DamagedError),
     "text for a number": (b'{"format": "1", "id": "s"}', DamagedError),
     "a bool for a number": (b'{"format": true, "id": "s"}', DamagedError),

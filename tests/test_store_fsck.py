@@ -113,7 +113,7 @@ HARM: dict[str, tuple[Callable[[layout.Layout], object], str, str]] = {
     "store.json gone": (lambda p: p.store_file.unlink(), "", "missing"),
     "store.json rotten": (lambda p: p.store_file.write_bytes(b"{"), "", "damaged"),
     "store.json of a later format": (
-        lambda p: p.store_file.write_bytes(p.store_file.read_bytes().replace(b'"format": 1', b'"format": 2')),
+        lambda p: p.store_file.write_bytes(p.store_file.read_bytes().replace(b'"format": 2', b'"format": 3')),
         "",
         "newer",
     ),

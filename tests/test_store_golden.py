@@ -109,6 +109,9 @@ def test_records_of_the_present_level_are_spelled_the_same_today(path: Path) -> 
         again = codec.encode(codec.decode_own(first.payload, Seal, "golden"))
         assert first.payload == again
         for line in rest:
+            if line_io.is_end(line.payload):
+                assert raw.endswith(line_io.spell_end(*line_io.read_end(line.payload, "golden")))
+                continue
             assert line.payload == codec.encode(codec.decode_own(line.payload, Line, "golden"))
 
 

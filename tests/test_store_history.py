@@ -183,7 +183,7 @@ def test_log_that_is_superseded_meanwhile_is_no_damage(folder: Path, monkeypatch
     """A writer may publish the same lines under the next number between two looks: they are read there."""
     looks = iter([files.listing(folder)])
     opened = world.open_job(folder)
-    durable.unlink(folder / "10.0.log")
+    assert not (folder / "10.0.log").exists()
     look = files.listing
     monkeypatch.setattr(files, "listing", lambda at: next(looks, None) or look(at))
     past = history.read(folder, 8, 10)

@@ -126,19 +126,19 @@ def test_first_commit_that_fails_is_sealed_off_under_the_next_k(opened: journal.
     opened.reopen_after_failure()
     world.append(opened)
 
-    assert ["1.0.log", "1.1.log", "3.0.log", "3.1.log"] == logs(opened.folder)
+    assert ["1.1.log", "3.0.log", "3.1.log"] == logs(opened.folder)
     assert 3 == loaded(opened.folder)
 
 
-def test_openings_leave_the_log_they_copied_and_no_older_one(folder: Path) -> None:
-    """However often a job is opened, two logs of its first line are there, and the newest one counts."""
+def test_openings_leave_one_log(folder: Path) -> None:
+    """However often a job is opened, one log of its first line is there: without it nothing is read."""
     for _ in range(25):
         world.open_job(folder).close()
     again = world.open_job(folder)
     world.append(again)
     again.close()
 
-    assert ["1.25.log", "1.26.log"] == logs(folder)
+    assert ["1.26.log"] == logs(folder)
     assert 2 == loaded(folder)
 
 
@@ -167,7 +167,7 @@ def test_rotation_that_got_no_name_leaves_the_journal_usable(opened: journal.Jou
     world.append(opened)
 
     assert (True, False) == (seam.hit, opened.failed)
-    assert ["1.0.log", "1.1.log"] == logs(opened.folder)
+    assert ["1.1.log"] == logs(opened.folder)
     assert 3 == loaded(opened.folder)
 
 
@@ -340,7 +340,7 @@ def test_opening_that_fails_leaves_the_job_as_it_was(folder: Path) -> None:
     recovered = recovery.load(folder, world.apply)
     with Seam() as rehearsal:
         journal.open_for_writing(folder, recovered).close()
-    for at in range(len(rehearsal.calls) - 1):
+    for at in (call.number for call in rehearsal.calls if call.name not in ("unlink", "truncate")):
         recovered = recovery.load(folder, world.apply)
         with Seam(Fail(at, errno.EIO)) as seam, pytest.raises(CommitError):
             journal.open_for_writing(folder, recovered)

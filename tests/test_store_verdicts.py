@@ -184,11 +184,11 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "all logs gone": (lambda f: [one.unlink() for one in f.glob("*.log")], "is missing"),
     "a needed sealed log breaks off": (
-        lambda f: [change(checkpoint(f, 7), flip(9)), change(f / "5.0.log", lambda r: r[: starts(r)[-2]])],
+        lambda f: [change(checkpoint(f, 7), flip(9)), change(f / "5.0.log", lambda r: r[: starts(r)[-3]])],
         "breaks off after line 6",
     ),
     "a needed sealed log rotten at its end": (
-        lambda f: [change(checkpoint(f, 7), flip(9)), change(f / "5.0.log", flip(-20))],
+        lambda f: [change(checkpoint(f, 7), flip(9)), change(f / "5.0.log", spoil_line(3))],
         "breaks off after line 6",
     ),
     "bad first line of the newest log": (lambda f: change(f / NEWEST, spoil_line(0)), "first line"),
