@@ -34,6 +34,7 @@ NOT_DONE = {
     "items": "begin with its items: they cannot be listed as the job file says",
     "cannot_start": "start its program: it cannot be started as the workflow says",
     "dir": "start its program: the folder it shall run in cannot be used",
+    "no_input": "start its program: what it shall be given was never made",
     "program": "go on: its program asked for a person",
     "output_too_large": "keep its output: it is larger than the workflow allows",
     "worker": "start a worker: each one ended before it was ready",
