@@ -366,4 +366,4 @@ def _event(frame: frames.Returned | frames.Raised | frames.Stopped, late: bool, 
         )
     if isinstance(frame, frames.Raised):
         return events.Raised(unit=frame.item, epoch=frame.epoch, number=frame.number, error=frame.error)
-    return events.Gone(unit=frame.item, epoch=frame.epoch, number=frame.number, died=False)
+    return events.Gone(unit=frame.item, epoch=frame.epoch, number=frame.number, died=False, used=frame.used)

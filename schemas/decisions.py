@@ -2,7 +2,7 @@
 
 from attrs import field, frozen
 
-from .job import Source
+from .job import Budget, Source
 
 
 @frozen(kw_only=True)
@@ -98,10 +98,14 @@ class TryAgain:
 
 @frozen(kw_only=True)
 class Later:
-    """Not now: another try after `seconds`, which uses up no limit."""
+    """Not now: another try after `seconds`, which uses up no limit; with `until` not before that moment, too.
+
+    `until` is microseconds since 1970 UTC.
+    """
 
     seconds: float
     reason: str = ""
+    until: int | None = None
 
 
 @frozen(kw_only=True)
@@ -138,3 +142,5 @@ class Answer:
 
     decided: Decided
     state: dict[str, str] = field(factory=dict)
+    used: Budget | None = None
+    """What the try spent, as far as it says so; it counts whatever was decided."""

@@ -6,7 +6,7 @@
 from attrs import frozen
 
 from .decisions import Answer
-from .job import Artifact, Person
+from .job import Artifact, Budget, Person
 from .ledger import Obstacle
 
 
@@ -112,6 +112,8 @@ class Gone:
     died: bool
     began: bool = True
     reason: str = ""
+    used: Budget | None = None
+    """What it said that it had spent."""
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from . import codec, strict
 from .decisions import Answer
 from .errors import FaultyInputError
-from .job import Artifact, Item
+from .job import Artifact, Budget, Item
 from .workflow import Contract
 
 PROTOCOL = 1
@@ -118,12 +118,13 @@ class Raised:
 
 @frozen(kw_only=True)
 class Stopped:
-    """A try was ended on request, without an answer, and its processes are dead."""
+    """A try was ended on request, without an answer, and its processes are dead; `used` is what it spent."""
 
     job: str
     epoch: int
     item: str
     number: int
+    used: Budget | None = None
 
 
 @frozen(kw_only=True)

@@ -101,6 +101,8 @@ class ProgramStep:
     stdin: str = ""
     exits: tuple[ExitRule, ...] = ()
     """What the step says of exit statuses; those it does not name mean what `EXITS` says."""
+    result: str = "exit"
+    """`exit`, or `json`: then the program must write a result file that holds."""
     output_from: str = ""
     """`stdout` or `file`; empty means `file` where `{output}` is used, else `stdout`."""
     output_max: int = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ RESERVED = ("start", "finish")
 MAX_OUTPUT = 16 * 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("result", "secrets", "pools", "review")
+_LATER = ("secrets", "pools", "review")
 _LATER_OUTPUT = ("publish", "keep")
 
 _CODE = re.compile(r"0|[1-9][0-9]{0,2}")
@@ -59,6 +59,7 @@ def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramS
         verify=_argv(table, "verify", known),
         stdin=_template(table, "stdin", known),
         exits=_exits(table.inner("exit")),
+        result=_result(table),
         output_from=_output_from(output),
         output_max=output.number("max", MAX_OUTPUT, 1) if output else MAX_OUTPUT,
         dir=_dir(table, inputs),
@@ -84,6 +85,15 @@ def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramS
         output.close(_LATER_OUTPUT)
     table.close(_LATER)
     return step
+
+
+def _result(table: Table) -> str:
+    found = table.text("result", "exit")
+    if found in ("claude", "codex"):
+        table.problem("result", f"{found!r} is not in this release yet")
+    elif found not in ("exit", "json"):
+        table.problem("result", f"expected one of exit, json, got {found!r}")
+    return found
 
 
 def _check_job_step(table: Table, step: ProgramStep) -> None:

@@ -262,6 +262,11 @@ DECIDED: dict[str, tuple[Any, bool, Any]] = {
     "fail": (Fail("never"), True, Failed(reason="never")),
     "hold": (Hold("who?", code="two-answers"), True, HoldBack(code="two-answers", reason="who?")),
     "retry after": (RetryAfter("1m30s", "busy"), True, Later(seconds=90.0, reason="busy")),
+    "retry at a moment": (
+        RetryAfter("1970-01-01T01:00:01+01:00"),
+        True,
+        Later(seconds=0.0, until=1_000_000),
+    ),
     "next": (
         Next("one", {"a": [1, None, "\u2713"]}),
         True,
@@ -300,7 +305,8 @@ WRONG: dict[str, tuple[Any, bool, str]] = {
     "NaN in data": (Next("one", {"x": float("nan")}), True, "cannot keep an item's data"),
     "an object in data": (Next("one", {"x": object()}), True, "cannot keep an item's data"),
     "an output that is none": (Accept(7), True, "expected text, bytes or a path, got int"),  # type: ignore[arg-type]
-    "a wait that is none": (RetryAfter("soon"), True, "cannot read a duration"),
+    "a wait that is none": (RetryAfter("soon"), True, "cannot read a time"),
+    "a moment without its zone": (RetryAfter("2026-11-29T03:00:00"), True, "names no zone"),
     "a reason that is none": (Fail(3), True, "expected text, got int"),  # type: ignore[arg-type]
 }
 

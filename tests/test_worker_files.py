@@ -238,6 +238,34 @@ WRONG = {
         STEP + 'env.set = { A = "{inputs.x}" }',
         "unknown placeholder {inputs.x} @ $.step[0].env.set.A",
     ),
+    "a result of a later release": (
+        STEP + 'result = "claude"',
+        "'claude' is not in this release yet @ $.step[0].result",
+    ),
+    "a result of no kind": (
+        STEP + 'result = "yaml"',
+        "expected one of exit, json, got 'yaml' @ $.step[0].result",
+    ),
+    "an item's place in the job's own step": (
+        STEP.replace('"true"', '"a", "{item}"') + "each = false",
+        "unknown placeholder {item} @ $.step[0].run[1]",
+    ),
+    "an item's output in the job's own step": (
+        STEP + STEP.replace('"a"', '"b"').replace('"true"', '"a", "{outputs.a}"') + "each = false",
+        "unknown placeholder {outputs.a} @ $.step[1].run[1]",
+    ),
+    "the job's own step many times": (
+        STEP + "each = false\nparallel = 2",
+        "a step with each = false runs once @ $.step[0].parallel",
+    ),
+    "the job's own step in an item's folder": (
+        STEP + 'each = false\ndir = "item"',
+        "a step with each = false has no item @ $.step[0].dir",
+    ),
+    "the job's own step that skips": (
+        STEP + 'each = false\nexit = { 3 = "skip" }',
+        "a step with each = false has no item to skip @ $.step[0].exit",
+    ),
     "no silence at all": (
         STEP + 'silence = "0s"',
         "expected more than 0s (leave it out to allow any silence) @ $.step[0].silence",

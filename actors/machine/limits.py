@@ -1,5 +1,6 @@
 """Limits of a job: what it may use in all, what it has used, and when it must ask before it uses more."""
 
+import re
 from decimal import Decimal
 
 from attrs import evolve
@@ -7,6 +8,15 @@ from attrs import evolve
 from resumed.schemas.job import Budget
 
 from .draft import Draft
+
+_AMOUNT = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?", re.ASCII)
+
+
+def fault_of(spent: Budget | None) -> str:
+    """Why what a try reports cannot be added up; empty when it can."""
+    if spent is None or spent.usd is None or _AMOUNT.fullmatch(spent.usd):
+        return ""
+    return f"it reports an amount that is none: {spent.usd[:40]!r}"
 
 
 def spend(draft: Draft, spent: Budget) -> None:

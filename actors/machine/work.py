@@ -4,12 +4,15 @@ Each function takes a draft and the event, lays its changes over the draft and r
 refusal or an Unchanged leaves the draft to be thrown away.
 """
 
+from math import isnan
+
 from attrs import evolve
 
 from resumed.schemas import decisions, durations, events, strict
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.instant import later
+from resumed.schemas.instant import MICRO, later
 from resumed.schemas.job import (
+    Budget,
     Each,
     Item,
     ItemState,
@@ -20,7 +23,7 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import handing
+from . import handing, limits
 from .draft import NOT_GONE, Draft
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
@@ -60,6 +63,7 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     unit = replaced(unit, crashes=0, ended=draft.now)
     decided = event.answer.decided
     problem = _problem(draft, unit, decided) or _text_problem(unit, event.answer)
+    _spend(draft, event.answer.used)
     if row.stop is StopReason.SKIP and not isinstance(decided, decisions.Accepted):
         choice = _left_out(draft, unit)
     elif problem:
@@ -75,6 +79,12 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
             if following is not None and following.crashes < SUSPECT_CRASHES:
                 draft.start(following, worker)
     return choice
+
+
+def _spend(draft: Draft, used: Budget | None) -> None:
+    """What a try spent counts whatever becomes of it, unless it cannot be added up."""
+    if used is not None and not limits.fault_of(used):
+        limits.spend(draft, used)
 
 
 def _left_out(draft: Draft, unit: Item) -> str:
@@ -98,8 +108,10 @@ def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
         wants = [(decided.start, StepKind.ITEM), (decided.then, StepKind.JOB)]
         if decided.parallel < 1 or (decided.tries is not None and decided.tries < 1):
             return f"step {unit.at}: a fan-out needs parallel and tries of at least 1"
-    elif isinstance(decided, decisions.Later) and not decided.seconds <= durations.MOST:
-        return f"step {unit.at}: cannot wait {decided.seconds} seconds, the most is {durations.MOST:.0f}"
+    elif isinstance(decided, decisions.Later):
+        seconds = decided.seconds if isnan(decided.seconds) else _pause(draft, decided)
+        if not seconds <= durations.MOST:
+            return f"step {unit.at}: cannot wait {seconds} seconds, the most is {durations.MOST:.0f}"
     if isinstance(decided, decisions.GoTo | decisions.FanOut):
         names = [new.id for new in decided.items or ()]
         if len(set(names)) < len(names) or "" in names:
@@ -154,7 +166,7 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
         draft.put(evolve(unit, state=ItemState.DONE, code="", reason=""))
         return "finished"
     if isinstance(decided, decisions.Later):
-        at = later(draft.now, max(0.0, decided.seconds))
+        at = later(draft.now, _pause(draft, decided))
         draft.put(evolve(unit, state=ItemState.PENDING, not_before=at, code="later", reason=decided.reason))
         return "later"
     if isinstance(decided, decisions.HoldBack):
@@ -169,6 +181,12 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
         return count_failure(draft, unit, decided.code, decided.reason)
     draft.put(evolve(unit, state=ItemState.FAILED, code="failed", reason=decided.reason))
     return "failed"
+
+
+def _pause(draft: Draft, decided: decisions.Later) -> float:
+    """Seconds until a unit that asked for a later time may be tried again."""
+    until = 0.0 if decided.until is None else (decided.until - draft.now.wall) / MICRO
+    return max(0.0, decided.seconds, until)
 
 
 def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
@@ -212,6 +230,7 @@ def gone(draft: Draft, event: events.Gone) -> Choice:
         return Unchanged(reason="stale: no such try is open")
     unit = draft.unit(event.unit)
     assert unit is not None
+    _spend(draft, event.used)
     choice = end_without_answer(
         draft, unit, row.stop, died=event.died, began=event.began, reason=event.reason
     )

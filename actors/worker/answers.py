@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from resumed.schemas import decisions, durations
+from resumed.schemas import decisions, durations, times
 from resumed.schemas.decisions import NewItem as NewItem  # authors import it from here
 from resumed.schemas.errors import AuthorError
 
@@ -84,7 +84,10 @@ class Hold:
 
 @frozen
 class RetryAfter:
-    """Not now: another try after `wait` (`"30s"`, or seconds), which uses up no limit."""
+    """Not now: another try after `wait`, which uses up no limit.
+
+    `wait` is a duration (`"30s"`, or seconds), or a moment with its zone (`"2026-11-29T03:00:00+01:00"`).
+    """
 
     wait: str | float
     reason: str = ""
@@ -173,4 +176,16 @@ def spell(given: Any, scratch: str, all_items: tuple[Item, ...] = ()) -> decisio
         return decisions.Failed(reason=_text(given.reason, "a reason"))
     if isinstance(given, Hold):
         return decisions.HoldBack(code=_text(given.code, "a code"), reason=_text(given.reason, "a reason"))
-    return decisions.Later(seconds=seconds(given.wait), reason=_text(given.reason, "a reason"))
+    return _later(given)
+
+
+def _later(given: RetryAfter) -> decisions.Later:
+    reason = _text(given.reason, "a reason")
+    if isinstance(given.wait, str):
+        try:
+            when = times.read(given.wait)
+        except ValueError as error:
+            raise AuthorError(f"cannot read a time: {error}") from None
+        if when.wall is not None:
+            return decisions.Later(seconds=0.0, until=when.wall, reason=reason)
+    return decisions.Later(seconds=seconds(given.wait), reason=reason)

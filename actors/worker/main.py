@@ -19,6 +19,7 @@ from typing import Protocol
 from resumed.schemas import frames
 from resumed.schemas.decisions import Answer
 from resumed.schemas.errors import AuthorError, FaultyInputError
+from resumed.schemas.job import Budget
 from resumed.schemas.workflow import Contract
 
 from . import faulttext, keeper
@@ -139,13 +140,13 @@ class Worker:
             given = await steps.run(run, trial)
             answer = frames.Returned(job=key[0], epoch=key[1], item=key[2], number=key[3], answer=given)
         except TryStoppedError:
-            answer = _stopped(key)
+            answer = _stopped(key, trial.used)
         except BaseException as error:
             # All of it is the author's, SystemExit included.
             if isinstance(error, GeneratorExit) and self._over.is_set():
                 raise  # the loop lets go of what is left of us; before that it is the author's like the rest
             stopped = trial.asked and isinstance(error, asyncio.CancelledError)
-            answer = _stopped(key) if stopped else _raised(key, error)
+            answer = _stopped(key, trial.used) if stopped else _raised(key, error)
         if self._alone and keeper.has_children():
             keeper.end_descendants()
         self._answer(key, answer)
@@ -168,8 +169,8 @@ class Worker:
             self._over.set()
 
 
-def _stopped(key: Key) -> frames.Stopped:
-    return frames.Stopped(job=key[0], epoch=key[1], item=key[2], number=key[3])
+def _stopped(key: Key, used: Budget | None = None) -> frames.Stopped:
+    return frames.Stopped(job=key[0], epoch=key[1], item=key[2], number=key[3], used=used)
 
 
 def _raised(key: Key, error: BaseException) -> frames.Raised:

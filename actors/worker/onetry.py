@@ -12,13 +12,13 @@ import anyio.to_thread
 from attrs import frozen
 
 from resumed.schemas import templates
-from resumed.schemas.decisions import CutOff, Decided, Failed, HoldBack, Later, LeftOut, Offer, TryAgain
+from resumed.schemas.decisions import CutOff, Decided, HoldBack, Later, Offer, TryAgain
 from resumed.schemas.frames import Run
-from resumed.schemas.workflow import EXITS, ExitMeaning, ProgramStep
+from resumed.schemas.workflow import ProgramStep
 
-from . import faulttext, offers, program, surroundings
+from . import faulttext, offers, program, results, surroundings
 from .runlog import RunLog
-from .trial import Trial
+from .trial import Trial, TryStoppedError
 
 _WAIT = 30.0
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
@@ -66,7 +66,8 @@ class _Programs:
         self._trial = trial
         self._log = log
         self._folder = self._where()
-        self._env = surroundings.of_step(step, run, given, os.path.join(run.scratch, "result.json"))
+        self._result = results.path_in(run.scratch)
+        self._env = surroundings.of_step(step, run, given, self._result)
 
     def _where(self) -> str:
         kept = self._values["kept"]
@@ -91,8 +92,13 @@ class _Programs:
         if step.prepare:
             self._said("prepare", await self._program("prepare", step.prepare))
         keep = 0 if uses_file(step) else step.output_max
-        ended = await self._program("run", step.run, stdin=step.stdin, keep=keep)
-        if (unfinished := _meaning(step, ended)) is not None:
+        try:
+            ended = await self._program("run", step.run, stdin=step.stdin, keep=keep)
+        except (TryStoppedError, _EndedError):
+            self._trial.used = results.spent(self._result, step)
+            raise
+        unfinished, self._trial.used = results.decided(step, ended, self._result)
+        if unfinished is not None:
             return unfinished
         self._check_size(ended)
         if step.verify:
@@ -131,7 +137,7 @@ class _Programs:
         if ended.status:
             spelled = program.spell(ended.status)
             code = f"{name}-{spelled.replace(' ', '-')}"
-            raise _EndedError(TryAgain(reason=f"{name}: {_words(ended)}", code=code))
+            raise _EndedError(TryAgain(reason=f"{name}: {results.words(ended)}", code=code))
 
     def _check_size(self, ended: program.Ended) -> None:
         if not uses_file(self._step) and ended.printed > self._step.output_max:
@@ -167,38 +173,9 @@ def _not_started(error: OSError, program: str, reason: str) -> Decided:
     return TryAgain(reason=reason, code="cannot_start")
 
 
-def _words(ended: program.Ended) -> str:
-    spelled = program.spell(ended.status)
-    return faulttext.clean(f"{spelled}: {ended.last_line}" if ended.last_line else spelled)
-
-
 def _silent(name: str, step: ProgramStep, ended: program.Ended) -> str:
     said = f"{name} printed nothing for {step.silence:g} s and was stopped"
     return faulttext.clean(f"{said}; last: {ended.last_line}" if ended.last_line else said)
-
-
-def meaning_of(step: ProgramStep, status: int) -> ExitMeaning:
-    """What a step says of an exit status; a signal is a failed try."""
-    for rule in (*step.exits, *EXITS):
-        if rule.code == status:
-            return rule.means
-    return ExitMeaning.RETRY
-
-
-def _meaning(step: ProgramStep, ended: program.Ended) -> Decided | None:
-    """The decision that `run`'s end stands for; None where it did its work."""
-    means, said = meaning_of(step, ended.status), _words(ended)
-    if means is ExitMeaning.DONE:
-        return None
-    if means is ExitMeaning.LATER:
-        return Later(seconds=_WAIT, reason=said)
-    if means is ExitMeaning.HOLD:
-        return HoldBack(code="program", reason=said)
-    if means is ExitMeaning.SKIP:
-        return LeftOut(reason=said)
-    if means is ExitMeaning.FAIL:
-        return Failed(reason=said)
-    return TryAgain(reason=said, code=program.spell(ended.status).replace(" ", "-"))
 
 
 def _too_large(what: str, most: int, ended: program.Ended) -> TryAgain:

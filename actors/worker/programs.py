@@ -114,7 +114,8 @@ class Steps:
         place = self._places.get(run.step)
         if place is None or self._programs.steps[place].each != (run.row is not None):
             raise AuthorError(f"cannot run step {run.step}: no such step, or not for what was given")
-        return Answer(decided=await self._step(run, place, trial))
+        decided = await self._step(run, place, trial)
+        return Answer(decided=decided, used=trial.used)
 
     async def _begin(self, run: Run, trial: Trial) -> Decided:
         if not self._course.has_item_steps:
