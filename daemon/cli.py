@@ -4,6 +4,7 @@ import argparse
 import importlib
 import os
 import sys
+from collections.abc import Callable
 
 from resumed.schemas import control
 
@@ -49,18 +50,25 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(screen: Screen, asked: argparse.Namespace) -> int:
-    path = getattr(asked, "socket", None) or default_path()
+    module, _, function = asked.serve.partition(":")
     try:
-        with Client(path) as client:
-            module, _, function = asked.serve.partition(":")
-            serve = getattr(importlib.import_module(f"{__package__}.{module}"), function)
-            code: int = serve(screen, client, asked)
-            sys.stdout.flush()
-            return code
+        if asked.alone:
+            code: int = _served(module, function)(screen, asked)
+        else:
+            with Client(getattr(asked, "socket", None) or default_path()) as client:
+                code = _served(module, function)(screen, client, asked)
+        sys.stdout.flush()
+        return code
     except UnreachableError as error:
         return _unreachable(screen, error)
     except CallError as error:
         return _refused(screen, error, asked)
+
+
+def _served(module: str, function: str) -> Callable[..., int]:
+    """The function behind a verb, loaded once somebody answers."""
+    found: Callable[..., int] = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+    return found
 
 
 def _unreachable(screen: Screen, error: UnreachableError) -> int:

@@ -50,9 +50,14 @@ def default_path() -> str:
 class Client:
     """One connection; calls are answered in their order."""
 
-    def __init__(self, path: str | None = None) -> None:
-        """Connects; UnreachableError when nobody answers there."""
+    def __init__(self, path: str | None = None, *, patience: float = 0.0) -> None:
+        """Connects; UnreachableError when nobody answers there.
+
+        `patience` in seconds takes the place of the bounds for connecting and for an answer.
+        """
         self.path = path or default_path()
+        self._connect_within = patience or CONNECT_WITHIN
+        self._answer_within = patience or ANSWER_WITHIN
         self._held = bytearray()
         self._socket = self._connect()
 
@@ -83,13 +88,13 @@ class Client:
             yield answer
 
     def _connect(self) -> socket.socket:
-        deadline = time.monotonic() + CONNECT_WITHIN
+        deadline = time.monotonic() + self._connect_within
         while True:
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
             try:
-                made.settimeout(CONNECT_WITHIN)
+                made.settimeout(self._connect_within)
                 self._connect_to(made)
-                made.settimeout(ANSWER_WITHIN)
+                made.settimeout(self._answer_within)
                 return made
             except OSError as error:
                 made.close()
@@ -121,7 +126,7 @@ class Client:
             try:
                 chunk = self._socket.recv(CHUNK)
             except TimeoutError:
-                raise UnreachableError(self.path, f"no answer within {ANSWER_WITHIN:.0f} s") from None
+                raise UnreachableError(self.path, f"no answer within {self._answer_within:g} s") from None
             except OSError as error:
                 raise UnreachableError(self.path, error.strerror or str(error)) from None
             if not chunk:

@@ -23,6 +23,8 @@ class Verb(NamedTuple):
     example: str
     add: Add
     """Adds what the verb takes to its parser."""
+    alone: bool = False
+    """It needs no daemon: its function is not given a client."""
 
 
 def _nothing(_: argparse.ArgumentParser) -> None:
@@ -96,6 +98,17 @@ def _items(made: argparse.ArgumentParser) -> None:
 def _quarantine(made: argparse.ArgumentParser) -> None:
     made.add_argument("what", choices=["list"], help="list: which they are, and why")
 
+
+def _completion(made: argparse.ArgumentParser) -> None:
+    made.add_argument("shell", metavar="bash|zsh|fish", choices=SHELLS, help="which shell")
+
+
+def _complete(made: argparse.ArgumentParser) -> None:
+    made.add_argument("shell", choices=SHELLS)
+    made.add_argument("words", nargs="*")
+
+
+SHELLS = ("bash", "zsh", "fish")
 
 VERBS = (
     Verb(
@@ -226,6 +239,24 @@ VERBS = (
         "resumectl quarantine list",
         _quarantine,
     ),
+    Verb(
+        "completion",
+        "house",
+        "completion:script",
+        "the script that completes verbs, jobs and items in your shell",
+        "resumectl completion bash",
+        _completion,
+        alone=True,
+    ),
+    Verb(
+        "complete",
+        "",  # shells ask it
+        "completion:complete",
+        "what may stand next on a line",
+        "resumectl complete zsh -- show",
+        _complete,
+        alone=True,
+    ),
 )
 NAMES = tuple(verb.name for verb in VERBS)
 GROUPS = {
@@ -285,13 +316,20 @@ def parser(words: Sequence[str] | None = None) -> Parser:
                 allow_abbrev=False,
             )
             verb.add(made)
-            made.set_defaults(serve=verb.serve)
+            made.set_defaults(serve=verb.serve, alone=verb.alone)
     return top
+
+
+def actions_of(name: str) -> list[argparse.Action]:
+    """What one verb takes: its options, and its words in their order."""
+    made = Parser(add_help=False)
+    next(verb for verb in VERBS if verb.name == name).add(made)
+    return made._actions
 
 
 def read(words: Sequence[str]) -> argparse.Namespace | str:
     """What was asked for, or the text to print when that was help; UsageError for what cannot be read."""
-    verb = _verb_of(words)
+    verb = verb_of(words)
     if verb == "" and "--version" in words:
         from resumed.schemas.release import VERSION
 
@@ -311,7 +349,7 @@ def read(words: Sequence[str]) -> argparse.Namespace | str:
         return str(told)
 
 
-def _verb_of(words: Sequence[str]) -> str:
+def verb_of(words: Sequence[str]) -> str:
     """The first word that is no option and no option's value."""
     before = ""
     for word in words:

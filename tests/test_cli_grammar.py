@@ -74,9 +74,9 @@ def test_overview_names_every_verb_by_what_it_is_for(
     said = grammar.read(words)
 
     assert isinstance(said, str)
-    assert [] == [name for name in grammar.NAMES if f"\n  {name} " not in said]
+    assert [] == [verb.name for verb in grammar.VERBS if (f"\n  {verb.name} " in said) != bool(verb.group)]
     assert [] == [group for group in grammar.GROUPS if f"\n{group}: " not in said]
-    assert {verb.group for verb in grammar.VERBS} == set(grammar.GROUPS)
+    assert {verb.group for verb in grammar.VERBS} - {""} == set(grammar.GROUPS)
     assert all(len(line) < 60 for line in said.splitlines())
 
 

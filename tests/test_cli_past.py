@@ -5,6 +5,7 @@ import shlex
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -210,6 +211,15 @@ def stands(daemon: Daemon, job: str, status: str) -> None:
     eventually(look)
 
 
+def parked(folder: Path, count: int) -> None:
+    """Returns once the job was parked so often: each time leaves a checkpoint."""
+
+    def look() -> None:
+        assert count <= len(list(folder.glob("*.checkpoint.json")))
+
+    eventually(look)
+
+
 def possible(said: str) -> list[list[str]]:
     """The commands below `you may`, each as its words."""
     lines = said.splitlines()
@@ -277,15 +287,16 @@ def test_history_tells_all_of_it(daemon: Daemon, stuck: str) -> None:
 def test_damaged_past_is_noted_and_stops_nothing(daemon: Daemon) -> None:
     """A line of history that recovery does not need may rot: it is noted beside the rest."""
     daemon.ask("submit", str(daemon.file("rots", "slow", {"a": ""})))
-    for _ in range(2):
+    for count in (1, 2):
         daemon.ask("pause", "rots", "--now")
-        stands(daemon, "rots", "paused")
+        (folder,) = (daemon.state / "jobs").glob("*/rots")
+        parked(folder, count)
         daemon.ask("resume", "rots")
     daemon.end(signal.SIGTERM)
-    (folder,) = (daemon.state / "jobs").glob("*/rots")
     oldest = min(folder.glob("*.log"), key=lambda path: int(path.name.split(".")[0]))
     raw = oldest.read_bytes()
-    oldest.write_bytes(raw[:-60] + b"XX" + raw[-58:])
+    line = raw.index(b"\n") + 100
+    oldest.write_bytes(raw[:line] + b"XX" + raw[line + 2 :])
     daemon.start()
     asked = daemon.ask("history", "rots")
     row = daemon.row("rots")
