@@ -30,6 +30,7 @@ from .pools import Worker
 from .pulse import Pulse
 from .reception import Reception
 from .supervisor import Supervisor
+from .trouble import DiskTrouble, WatchedDisk
 from .workers import WorkerProcess
 
 logger = logging.getLogger(__name__)
@@ -70,14 +71,17 @@ class House:
         self._group: anyio.abc.TaskGroup | None = None
         self._outer: anyio.abc.TaskGroup | None = None
         self._threads = Pulse(self._disk, self._reads)
+        self.trouble = DiskTrouble(layout, clock, self._disk, self._rest)
+        watched = WatchedDisk(self._disk, self.trouble)
         self.supervisor = Supervisor(
             layout,
             clock=clock,
-            disk=self._disk,
+            disk=watched,
             reads=self._reads,
             spawn=self._spawn,
             most_workers=most_workers,
         )
+        self.supervisor.workshop.is_disk_trouble = self.trouble.noticed
         house = {
             "release": release.VERSION,
             "store": str(layout.root),
@@ -87,7 +91,7 @@ class House:
         }
         self._describer = Describer(layout.workers, self._contained, clock, self.supervisor.workshop.name)
         door = Door(self.supervisor, workflows, self._describer.whole)
-        self.jobs = Reception(self.supervisor, door, house=house, shelf=shelf)
+        self.jobs = Reception(self.supervisor, door, house=house, shelf=shelf, trouble=self.trouble)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled; started once every job has its place and may be asked about."""
@@ -102,6 +106,7 @@ class House:
                 await self._settle()
                 async with anyio.create_task_group() as group:
                     self._group = self._describer.group = group
+                    group.start_soon(self.trouble.run)
                     await group.start(self.supervisor.run)
                     task_status.started()
             finally:
@@ -120,6 +125,7 @@ class House:
             logger.error("worker %s of an earlier daemon is not known to be gone: %s", name, said)
             self.supervisor.unproven[name] = said
         await self._disk.call(scratch.empty, self.layout.scratch, frozenset(self.supervisor.unproven))
+        await self.trouble.prepare()
         try:
             for left in await self._disk.call(admission.clean, self.layout):
                 logger.info("a left-over of an admission was removed: %s", left)
@@ -139,8 +145,15 @@ class House:
             on_faulty=workshop.on_faulty,
             on_gone=workshop.on_gone,
         )
-        await worker.start(self._group)
+        try:
+            await worker.start(self._group)
+        except StoreError as error:
+            await self.trouble.met(error)
+            raise
         return worker
+
+    def _rest(self, resting: bool) -> None:
+        self.supervisor.workshop.slots.rest(resting)
 
     def figures(self) -> Figures:
         """How the daemon is now."""
@@ -150,6 +163,7 @@ class House:
             at_work=len({job for hand in hands.values() for job, _, _ in hand.held}),
             workers=len(hands),
             loading=self.supervisor.loading,
+            trouble=self.trouble.said,
         )
 
     def beats(self) -> bool:

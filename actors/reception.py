@@ -23,6 +23,7 @@ from .mailbox import Message, Reply
 from .placing import Placement
 from .sight import EVERYTHING, Sight
 from .supervisor import Supervisor
+from .trouble import DiskTrouble
 
 
 class Reception:
@@ -35,12 +36,14 @@ class Reception:
         *,
         house: dict[str, Any],
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
+        trouble: DiskTrouble | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._finder = Finder(supervisor)
         self._door = door
         self._house = house
         self._shelf = shelf
+        self._trouble = trouble
         self._since = supervisor.clock.now()
         self._lookback = Lookback(supervisor, self._look)
 
@@ -56,6 +59,8 @@ class Reception:
         may: Callable[[str], bool] = lambda _: True,
     ) -> Told | Refusal:
         """Admit a job file, or find the job that it is; FaultyInputError for a bad one."""
+        if self._trouble is not None and self._trouble.said:
+            return refusals.disk(name, self._trouble.said)
         found = await self._door.admit(raw, name=name, requester=requester, via=via, may=may)
         if isinstance(found, Refusal):
             return found
@@ -168,6 +173,9 @@ class Reception:
         hindered = sum(entry.stage in HINDERED for entry in supervisor.entries.values())
         names, problems = self._shelf()
         now = supervisor.clock.now()
+        disk = self._trouble.line() if self._trouble is not None else ()
+        troubles = problems + hindrances + supervisor.workshop.slots.troubles()
+        troubles += tuple(_troubles(list(supervisor.entries.values())))
         return HouseView(
             uptime=(now.up - self._since.up) // MICRO,
             open=len(supervisor.entries) if sight.everything else len(rows),
@@ -178,12 +186,7 @@ class Reception:
             workers=len(supervisor.workshop.slots.hands),
             loading=supervisor.loading,
             workflows=names,
-            troubles=problems
-            + hindrances
-            + supervisor.workshop.slots.troubles()
-            + tuple(_troubles(list(supervisor.entries.values())))
-            if sight.everything
-            else (),
+            troubles=disk + (troubles if sight.everything else ()),
             **self._house,
         )
 

@@ -3,6 +3,9 @@
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
 
+DISK = "disk"
+"""The code of a refusal that is over when the disk works again."""
+
 
 def no_such(name: str) -> Refusal:
     """Nobody knows a job of that name."""
@@ -16,6 +19,12 @@ def not_submitter(name: str, workflow: str, requester: Person) -> Refusal:
         reason=f"cannot admit {name}: user {requester.name} (uid {requester.uid}) has not the role submitter "
         f"for workflow {workflow}; the administrator grants it",
     )
+
+
+def disk(name: str, said: str) -> Refusal:
+    """Nothing is taken in while the disk is in trouble."""
+    reason = f"cannot take in {name}: {said}; hand it in again once the disk works"
+    return Refusal(code=DISK, reason=reason, commands=("resumectl status",))
 
 
 def set_aside(job: str, why: str) -> Refusal:

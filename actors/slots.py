@@ -61,6 +61,8 @@ class Slots:
         self.pools: dict[str, Pool] = {}
         self.hands: dict[str, Hand] = {}
         self.draining = False
+        self.resting = False
+        """Nothing is started for a while; what runs goes on."""
         self._left = anyio.Event()
         self._freed: anyio.Event | None = None
 
@@ -86,7 +88,7 @@ class Slots:
 
     def pump(self, pool: Pool) -> None:
         """Offer free places to those who wait; start a worker when there is none free."""
-        while pool.waiting and not self.draining:
+        while pool.waiting and not (self.draining or self.resting):
             hand = next((hand for hand in pool.hands.values() if hand.free()), None)
             if hand is None:
                 self._grow(pool)
@@ -96,6 +98,12 @@ class Slots:
                 continue
             hand.offered.add(job)
             self._offer(job, hand.worker.name)
+
+    def rest(self, resting: bool) -> None:
+        """Starts nothing more, or goes on."""
+        self.resting = resting
+        if not resting:
+            self._pump_all()
 
     def _pump_all(self) -> None:
         """A place is free: the highest priority comes first, then who got a worker the longest ago."""
@@ -302,7 +310,7 @@ class Slots:
         """Whether a job of this priority may take its next try in the slot it holds: others who wait get
         their turn, those of a higher priority at once."""
         hand = self.hands.get(name)
-        if hand is None or hand.ending or self.draining:
+        if hand is None or hand.ending or self.draining or self.resting:
             return False
         self._give_way(hand)
         if hand.closing:

@@ -265,6 +265,8 @@ class Supervisor:
             try:
                 over = await self._once(entry)
             except (UnreadableError, CommitError) as error:
+                if error.eased:
+                    continue
                 self._suspend(entry, error)
             except (DamagedError, NewerSchemaError) as error:
                 await self._set_aside(entry, error)

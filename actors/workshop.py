@@ -75,6 +75,8 @@ class Workshop:
         self.scratch = folder
         self._count = 0
         self._prefix = hashlib.sha256(repr(desk.clock.now()).encode()).hexdigest()[:8]
+        self.is_disk_trouble: Callable[[CommitError], bool] = lambda _: False
+        """Whether a refusal was noted as trouble of the whole disk: then nothing more is started."""
         self._left: list[str] = []
         """Folders of tries that are over, to be swept."""
         self._suspect: _Suspect | None = None
@@ -186,6 +188,10 @@ class Workshop:
                 )
         except (FaultyInputError, CommitError) as error:
             event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=str(error))
+            if isinstance(error, CommitError) and self.is_disk_trouble(error):
+                event = events.Gone(
+                    unit=unit, epoch=row.epoch, number=row.number, died=False, began=False, reason=str(error)
+                )
         if event is not None:
             self.desk.post(entry, Message(event))
         # Only now: an actor that died above leaves the try to be handed over by the next one.

@@ -19,6 +19,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from attrs import frozen
 
+from resumed.actors import refusals
 from resumed.actors.clock import Clock
 from resumed.schemas import strict
 from resumed.schemas.errors import FaultyInputError, GoneError, StoreError
@@ -42,6 +43,9 @@ AT_ONCE = 32
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+PAUSED = "/"
+"""The key, no file's name, under which it is noted that a pause was said."""
+
 
 @frozen
 class PlacedLayout(Layout):
@@ -58,12 +62,21 @@ class PlacedLayout(Layout):
 class Incoming:
     """Admits the files of one folder, some at a time: one that takes long holds up no other."""
 
-    def __init__(self, layout: Layout, jobs: Jobs, clock: Clock, grants: Grants) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        jobs: Jobs,
+        clock: Clock,
+        grants: Grants,
+        paused: Callable[[], str] = str,
+    ) -> None:
         self._layout = layout
         self._jobs = jobs
         self._clock = clock
         self._grants = grants
         """Whose files are taken: those of everybody who may hand in jobs of the workflow they name."""
+        self._paused = paused
+        """Why nothing is taken in now; "" when it is."""
         self._bell = anyio.Event()
         self._said: dict[str, str] = {}
         self._resting = False
@@ -103,6 +116,10 @@ class Incoming:
     async def _look(self, admissions: TaskGroup, pause: float) -> float | None:
         """Begins what both folders hold; how soon a file is there that has to be looked at again, if any."""
         self._owners.clear()
+        if said := self._paused():
+            self._say_once(PAUSED, f"No file is taken in: {said}")
+            return None
+        self._said.pop(PAUSED, None)
         for names in _pieces(await _disk(intake.claimed, self._layout)):
             await self._take(admissions, partial(intake.take_up, self._layout), names, pause)
         soonest: float | None = None
@@ -248,6 +265,8 @@ class Incoming:
             via="incoming",
             may=lambda workflow: permit.of_workflow(Role.SUBMITTER, workflow),
         )
+        if isinstance(told, Refusal) and told.code == refusals.DISK:
+            raise StoreError(told.reason)  # it stays claimed, and is offered again when the disk works
         if isinstance(told, Refusal):
             await self._reject(file.name, told.code, told.reason, told.commands)
             return False

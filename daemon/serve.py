@@ -178,7 +178,7 @@ async def serve(had: Taken) -> None:
     desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now)
     answers = Answers(desk, had.start.release)
     doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), grants)
-    intake = Incoming(had.layout, house.jobs, had.clock, grants)
+    intake = Incoming(had.layout, house.jobs, had.clock, grants, lambda: house.trouble.said)
     herald = Herald(had.start.notifier, house)
     orders = Orders(reloading.ring)
     with anyio.open_signal_receiver(*SIGNALS) as signals:

@@ -197,8 +197,10 @@ def status_of(fd: int) -> os.stat_result:
 
 
 def space(path: Path) -> tuple[int, int]:
-    """Free bytes and free file entries for an ordinary user, where `path` lies."""
+    """Bytes and file entries that are free for us, where `path` lies; some are root's alone."""
     found = os.statvfs(path)
+    if os.geteuid() == 0:
+        return found.f_bfree * found.f_frsize, found.f_ffree
     return found.f_bavail * found.f_frsize, found.f_favail
 
 

@@ -1,11 +1,19 @@
-"""Room kept for a full disk: a file of zeros, given up so that outcomes, cancels and settles still fit."""
+"""Room kept for a full disk: a file of zeros, given up so that outcomes, cancels and settles still fit.
+
+Whether a disk works again is asked here too: by writing, never by its own word alone.
+"""
+
+from resumed.schemas.errors import StoreError
 
 from . import durable
 from .layout import Layout
 
 SIZE = 4 * 1024 * 1024
 """Bytes kept: a new log of 16 KiB for each of 256 jobs."""
+SPARE = 1024 * 1024
+"""Bytes that must be free beside it before it is made anew: made of the last block, it would go at once."""
 NAME = "reserve"
+TRIAL = b"\0" * 4096
 
 
 def keep(layout: Layout, size: int = SIZE) -> bool:
@@ -14,6 +22,9 @@ def keep(layout: Layout, size: int = SIZE) -> bool:
     with durable.reading(target):
         if durable.exists(target):
             return True
+        # Asked first: an attempt that fails half way would for a moment take the room that was given up.
+        if durable.space(layout.root)[0] < size + SPARE:
+            return False
     try:
         # Written, not only sized: an empty range would hold no blocks.
         durable.write_new(target, bytes(size))
@@ -32,4 +43,20 @@ def give_up(layout: Layout) -> bool:
             return False
         durable.unlink(target)
         durable.sync_folder(layout.root)
+    return True
+
+
+def works(layout: Layout) -> bool:
+    """True when the disk has taken and synced a small file, and the reserve is there again."""
+    try:
+        if not keep(layout):
+            return False
+        temp = durable.temporary(layout.root / NAME)
+        try:
+            durable.new_file(temp, TRIAL)
+        finally:
+            durable.discard(temp)
+        durable.sync_folder(layout.root)
+    except (StoreError, OSError):
+        return False
     return True
