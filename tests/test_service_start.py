@@ -166,7 +166,7 @@ REFUSED = {
     "a configuration": "resumed.toml: unknown key 'stat' @ $",
     "a store that others may write": "others may write it (mode 0770): chmod go-w",
     "a store that is a file": "it is no folder",
-    "a later store": "written by schema 99, this daemon reads up to 1",
+    "a later store": f"written by schema 99, this daemon reads up to {layout.FORMAT}",
     "jobs without their store": "it holds jobs, but store.json is missing",
     "a place of no socket": "something that is no socket stands there",
     "a socket below a file": "Not a directory",
