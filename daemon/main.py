@@ -84,9 +84,10 @@ def _commands() -> Any:
 
     @top.command("check-config")
     @placed
-    def check_config(config: str | None, **flags: str | None) -> None:
+    @click.option("--passed", is_flag=True, help="the service manager passes the socket on")
+    def check_config(config: str | None, passed: bool, **flags: str | None) -> None:
         """Look at all that `serve` would refuse, and at the workflow files; changes nothing."""
-        _check_config(config, flags)
+        _check_config(config, flags, passed)
 
     @top.command()
     @click.option("--socket", metavar="PATH", help="the daemon's socket (or RESUMED_SOCKET)")
@@ -124,7 +125,7 @@ def _serve(config_file: str | None, flags: Mapping[str, str | None], take_over: 
         serve.begin(chosen, again, VERSION, os.environ, take_over=take_over)
 
 
-def _check_config(config_file: str | None, flags: Mapping[str, str | None]) -> None:
+def _check_config(config_file: str | None, flags: Mapping[str, str | None], passed: bool) -> None:
     from . import logs
 
     logging.disable()  # what is found is printed, in one place
@@ -133,7 +134,7 @@ def _check_config(config_file: str | None, flags: Mapping[str, str | None]) -> N
         from . import premises, serve
         from .grants import Grants
 
-        premises.look(chosen, passed=False)
+        premises.look(chosen, passed=passed)
         shelf = serve.shelf_of(chosen)
         shelf.reload()
         for problem in shelf.problems:
