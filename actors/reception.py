@@ -100,7 +100,7 @@ class Reception:
         if isinstance(verdict, Refusal):
             return verdict
         row = views.row(snapshot, self._supervisor.clock.now())
-        will_run = row.status in (Status.READY, Status.RUNNING, Status.WAITING)
+        will_run = row.status in (Status.READY, Status.RESUMING, Status.RUNNING, Status.WAITING)
         attempt = snapshot.epoch if snapshot.attempt is not None or not will_run else snapshot.epoch + 1
         changed = isinstance(verdict, Entry)
         said = views.said(snapshot, verdict.decision.choice) if changed else verdict.reason
@@ -179,7 +179,7 @@ class Reception:
         return HouseView(
             uptime=(now.up - self._since.up) // MICRO,
             open=len(supervisor.entries) if sight.everything else len(rows),
-            running=sum(row.status is Status.RUNNING for row in rows),
+            running=sum(row.status in (Status.RESUMING, Status.RUNNING) for row in rows),
             held=sum(row.status is Status.HELD for row in rows),
             quarantined=len(aside) + hindered,
             ended=supervisor.roll.ended,

@@ -11,6 +11,7 @@ from resumed.schemas.snapshot import Snapshot
 from resumed.store import files
 
 from . import places
+from .machine import pins
 
 INLINE_MOST = 4 * 1024 * 1024
 """Bytes of outputs that travel inside one frame; past it each is known by its digest and size only."""
@@ -22,6 +23,10 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
     item = snapshot.items[row.item] if row.item else None
     unit = item if item is not None else snapshot.position
     programs = places.runs_programs(snapshot)
+    if row.compares:
+        shown, through = pins.piece(snapshot)
+    else:
+        shown, through = () if item is not None else items(snapshot), 0
     return Run(
         job=job.id,
         epoch=row.epoch,
@@ -40,12 +45,14 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         inputs=job.inputs,
         state=snapshot.state,
         row=item,
-        items=items(snapshot) if item is None else (),
+        items=shown,
         items_glob=job.items_glob,
         items_from=job.items_from,
         items_file=job.items_file,
         objective=job.objective,
         labels=job.labels,
+        compare=row.compares,
+        through=through,
     )
 
 

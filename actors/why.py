@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from resumed.schemas.instant import Instant, spell
-from resumed.schemas.job import Item, ItemState, Status, Try
+from resumed.schemas.job import Item, ItemState, SourceReport, Status, Try
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
@@ -163,7 +163,25 @@ def _checks(snapshot: Snapshot, told: Past) -> tuple[WhyCheck, ...]:
         found.append(WhyCheck(name="deadline", said="passed", good=False))
     elif snapshot.job.deadline is not None:
         found.append(WhyCheck(name="deadline", said="ok"))
+    if snapshot.sources is not None and snapshot.sources.compared:
+        found.append(_sources(snapshot.sources))
     return tuple(found)
+
+
+def _sources(report: SourceReport) -> WhyCheck:
+    """How many of those that were compared at the last wake were what they had been pinned as."""
+    changes = {
+        "held": report.held,
+        "begun again": report.reopened,
+        "of done items": report.kept,
+        "not readable": report.unreadable,
+    }
+    good = report.compared - sum(changes.values())
+    words = [f"{count} {word}" for word, count in changes.items() if count]
+    said = f"{good}/{report.compared}"
+    return WhyCheck(
+        name="sources", said=f"{said} ({', '.join(words)})" if words else said, good=good == report.compared
+    )
 
 
 # ---- what it waits for, and what is left undone -----------------------------------------------------------
@@ -183,7 +201,7 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
         yield WhyWake(said="whoever lets it go on, and nothing else")
     elif status is Status.READY:
         yield WhyWake(said="a free worker")
-    elif status is Status.RUNNING:
+    elif status in (Status.RESUMING, Status.RUNNING):
         yield WhyWake(said="the end of what runs")
         until = min((each.until for each in snapshot.tries.values()), key=lambda at: at.wall, default=None)
         if until is not None:

@@ -53,6 +53,8 @@ class FanOut:
     tries: int | None = None
     output: Offer | None = None
     """What the step before made, for those after it."""
+    pins: dict[str, Source] = field(factory=dict)
+    """The sources, by item, that were pinned on this occasion."""
 
 
 @frozen(kw_only=True)
@@ -131,8 +133,54 @@ class CutOff:
     reason: str
 
 
+@frozen(kw_only=True)
+class SourceChanged:
+    """The item's source is not what it was pinned as: it is this now, or with None no file that can be read.
+
+    Its step was not begun.
+    """
+
+    source: Source | None = None
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Seen:
+    """One item's source that is not what it was pinned as, as in `SourceChanged`."""
+
+    item: str
+    source: Source | None = None
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Compared:
+    """The sources of all items before the ordinal `through` have been compared: `sources` of them now."""
+
+    through: int
+    sources: int = 0
+    changed: tuple[Seen, ...] = ()
+    unreadable: int = 0
+    """How many could not be read for now: no verdict."""
+
+
+SAYS_OF_SOURCES = SourceChanged | Compared
+"""What a worker answers by itself, before any step of an author."""
+
 Decided = (
-    GoTo | FanOut | NextStep | Accepted | Finished | Failed | TryAgain | Later | HoldBack | LeftOut | CutOff
+    GoTo
+    | FanOut
+    | NextStep
+    | Accepted
+    | Finished
+    | Failed
+    | TryAgain
+    | Later
+    | HoldBack
+    | LeftOut
+    | CutOff
+    | SourceChanged
+    | Compared
 )
 
 

@@ -67,6 +67,9 @@ class Run:
     """As in the job's record."""
     objective: str = ""
     labels: dict[str, str] = field(factory=dict)
+    compare: bool = False
+    """No step is run: the sources of `items` are compared, which are all that matter before `through`."""
+    through: int = 0
 
 
 @frozen(kw_only=True)

@@ -63,7 +63,8 @@ class PinKind(StrEnum):
 class Source:
     """An input a decision relied on; `size`, `mtime` (microseconds) and `inode` count for a `stat` pin.
 
-    Both are kept as far as every JSON reader keeps them exactly: the inode's lowest 53 bits.
+    Both are kept as far as every JSON reader keeps them exactly: the inode's lowest 53 bits. With `ctime`
+    (microseconds; 0 where it proves nothing) a `sha256` pin holds while nothing of all four has changed.
     """
 
     path: str
@@ -72,6 +73,7 @@ class Source:
     size: int = 0
     mtime: int = 0
     inode: int = 0
+    ctime: int = 0
 
 
 @frozen(kw_only=True)
@@ -139,6 +141,8 @@ class Item:
     inputs: str = "{}"
     data: str = "{}"
     source: Source | None = None
+    seen: Source | None = None
+    """What its source was found to be when it was held for having changed."""
     output: Artifact | None = None
     outputs: tuple[Artifact, ...] = ()
     """What its steps made so far, named by them, for the steps after them; empty again once it is done."""
@@ -173,6 +177,8 @@ class Try:
     """When it is stopped for taking too long."""
     worker: str
     stop: StopReason | None = None
+    compares: bool = False
+    """No step runs: the sources of the job's items are compared before any of them starts."""
 
 
 @frozen(kw_only=True)
@@ -191,6 +197,23 @@ class Each:
     then: str
     parallel: int = 1
     tries: int | None = None
+
+
+@frozen(kw_only=True)
+class SourceReport:
+    """What the wake report of attempt `epoch` says of the items' sources: those before the ordinal `through`
+    have been compared, and what became of the items whose source had changed."""
+
+    epoch: int
+    at: Instant
+    through: int = 0
+    over: bool = False
+    compared: int = 0
+    held: int = 0
+    reopened: int = 0
+    kept: int = 0
+    """Done items that stay so, whatever their source is now."""
+    unreadable: int = 0
 
 
 @frozen(kw_only=True)

@@ -15,6 +15,7 @@ from .job import (
     Mark,
     Next,
     Outcome,
+    SourceReport,
     Try,
 )
 from .ledger import Approval, Effect, Question, Wait
@@ -56,6 +57,7 @@ class Snapshot:
     approvals: tuple[Approval, ...] = ()
     waits: tuple[Wait, ...] = ()
     questions: tuple[Question, ...] = ()
+    sources: SourceReport | None = None
 
 
 @frozen(kw_only=True)
@@ -80,6 +82,7 @@ class Changes:
     used: Budget | None = None
     waits: tuple[Wait, ...] | None = None
     """All open waits, when any of them changed."""
+    sources: SourceReport | None = None
     cleared: tuple[str, ...] = ()
 
 

@@ -12,6 +12,26 @@ class StepKind(StrEnum):
     ITEM = "item"
 
 
+class Pinning(StrEnum):
+    """How sources are pinned: `auto` is `sha256` up to 64 MiB, and `stat` above it."""
+
+    AUTO = "auto"
+    SHA256 = "sha256"
+    STAT = "stat"
+    NONE = "none"
+
+
+class OnChange(StrEnum):
+    """What becomes of an item whose source is not what it was pinned as."""
+
+    HOLD = "hold"
+    """It is held for a person; what is done stays done."""
+    REOPEN = "reopen"
+    """It is pinned anew and begins again, also when it is done."""
+    IGNORE = "ignore"
+    """Nothing is compared."""
+
+
 @frozen(kw_only=True)
 class StepContract:
     """One named, versioned position and its limits; spans of time are seconds (defaults: INTERFACE.md)."""
@@ -50,6 +70,8 @@ class Contract:
     slots: int = 1
     passed: tuple[str, ...] = ()
     """Names of the daemon's own environment variables that its workers are given, beside the usual ones."""
+    pin: Pinning = Pinning.AUTO
+    on_change: OnChange = OnChange.HOLD
 
     def step(self, name: str) -> StepContract | None:
         """The step of that name, or None."""
@@ -124,15 +146,6 @@ class ProgramStep:
     repeatable: bool = False
 
 
-class Pinning(StrEnum):
-    """How sources are pinned: `auto` is `sha256` up to 64 MiB, and `stat` above it."""
-
-    AUTO = "auto"
-    SHA256 = "sha256"
-    STAT = "stat"
-    NONE = "none"
-
-
 class InputType(StrEnum):
     """The kinds of input a workflow may declare."""
 
@@ -193,6 +206,7 @@ class Programs:
     items_key: str = ""
     """The member of a JSON line that is the item's id; with `run` it says that the lines are JSON."""
     items_pin: Pinning = Pinning.AUTO
+    items_on_change: OnChange = OnChange.HOLD
     items_max: int = 10_000
     allow_empty: bool = False
     python: PythonEntry | None = None

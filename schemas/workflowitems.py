@@ -5,7 +5,7 @@ from typing import Any
 
 from . import templates
 from .filetable import Table
-from .workflow import Input, Pinning
+from .workflow import Input, OnChange, Pinning
 
 MAX_ITEMS = 10_000
 MAX_KEY = 64
@@ -19,9 +19,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     "jsonl": ("file", "key"),
     "run": ("run", "key"),
 }
-
-# What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("on_change",)
 
 
 def items(table: Table | None, inputs: tuple[Input, ...]) -> dict[str, Any]:
@@ -42,11 +39,11 @@ def items(table: Table | None, inputs: tuple[Input, ...]) -> dict[str, Any]:
         "items_file": _path(table, "file", known),
         "items_run": _argv(table, known | {"job"}),
         "items_key": _key(table),
-        "items_pin": Pinning(table.choice("pin", tuple(Pinning), "auto")),
+        **_pin(table),
         "items_max": most,
         "allow_empty": table.flag("allow_empty"),
     }
-    table.close(_LATER)
+    table.close()
     return found
 
 
@@ -93,6 +90,14 @@ def _argv(table: Table, known: set[str]) -> tuple[str, ...]:
     if argv and (not argv[0] or ("/" in argv[0] and not posixpath.isabs(argv[0]))):
         table.problems.append(f"expected a program's name or absolute path @ {table.at('run')}[0]")
     return argv
+
+
+def _pin(table: Table) -> dict[str, Any]:
+    pinning = Pinning(table.choice("pin", tuple(Pinning), "auto"))
+    on_change = OnChange(table.choice("on_change", tuple(OnChange), "hold"))
+    if pinning is Pinning.NONE and on_change is OnChange.REOPEN:
+        table.problem("on_change", 'nothing is ever known to have changed with pin = "none"')
+    return {"items_pin": pinning, "items_on_change": on_change}
 
 
 def _key(table: Table) -> str:

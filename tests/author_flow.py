@@ -130,3 +130,24 @@ class Alone:
         """Leave a process behind."""
         left = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
         return Hold(str(left.pid), code=str(os.getpid()))
+
+
+@workflow("relying", version=1)
+class Relying:
+    """Its items are those of the job file, with their sources."""
+
+    @step(start=True)
+    async def begin(self, job: Job, state: None) -> JobDecision:
+        """Fan out over all of them."""
+        return Each(job.items, start="use", then="end")
+
+    @step(item=True)
+    async def use(self, job: Job, item: Item) -> ItemDecision:
+        """Read the source."""
+        assert item.source is not None
+        return Accept(Path(item.source.path).read_text())
+
+    @step
+    async def end(self, job: Job, state: None) -> JobDecision:
+        """Nothing is left."""
+        return Done()

@@ -29,7 +29,7 @@ from resumed.schemas.job import (
 from resumed.schemas.jobfile import FileItem
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Entry, Line, Snapshot
-from resumed.schemas.workflow import Contract, StepContract, StepKind
+from resumed.schemas.workflow import Contract, OnChange, StepContract, StepKind
 
 BOOT = "6f1c2b7a-0000-4000-8000-000000000001"
 NEXT_BOOT = "6f1c2b7a-0000-4000-8000-000000000002"
@@ -79,6 +79,7 @@ def opening(
     deadline: float | None = None,
     after: tuple[str, ...] = (),
     not_before: float | None = None,
+    on_change: OnChange = OnChange.HOLD,
 ) -> Line:
     """Line 1 of a job."""
     job = Job(
@@ -95,7 +96,7 @@ def opening(
     )
     return first_line(
         job,
-        evolve(CONTRACT, start=start),
+        evolve(CONTRACT, start=start, on_change=on_change),
         tuple(FileItem(id=item) for item in items),
         CodeVersion(workflow="scan", version=3, contract="0" * 64, release="0.1.0"),
         "1" * 64,

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 
 from attrs import evolve
-from machine_kit import ANNA, TIMEOUT, Play
+from machine_kit import ANNA, TIMEOUT, Play, opened, opening
 
 from resumed.actors.machine import due, standing
 from resumed.actors.machine.verdict import Unchanged, Verdict
 from resumed.schemas import decisions, events
 from resumed.schemas.instant import later
-from resumed.schemas.job import ItemState
+from resumed.schemas.job import ItemState, PinKind, Source
 from resumed.schemas.ledger import Obstacle
 from resumed.schemas.refusal import Refusal
+from resumed.schemas.workflow import OnChange
 
 LIMIT = 50.0
 """Seconds until the deadline, wherever the job stands."""
@@ -62,6 +63,37 @@ def _failures() -> Play:
     return play
 
 
+PINNED, NOW = (Source(path="/srv/a", pin=PinKind.SHA256, sha256=letter * 64) for letter in ("a", "b"))
+
+
+def with_sources(on_change: OnChange = OnChange.HOLD) -> Play:
+    """A fan-out over two items whose sources have just been pinned."""
+    line = opening(on_change=on_change)
+    play = Play(opened(line), [line])
+    play.start("")
+    items = tuple(decisions.NewItem(id=item, source=PINNED) for item in ("a", "b"))
+    play.answer("", decisions.FanOut(start="read", then="close", items=items))
+    return play
+
+
+def comparing(on_change: OnChange = OnChange.HOLD, done: str = "") -> Play:
+    """The next attempt of it, which begins with a comparison."""
+    play = with_sources(on_change)
+    if done:
+        play.start(done)
+        play.answer(done, decisions.Accepted())
+    play.does(events.Woke())
+    play.start("")
+    return play
+
+
+def _source_changed() -> Play:
+    play = comparing()
+    changed = tuple(decisions.Seen(item=item, source=NOW) for item in ("a", "b"))
+    play.answer("", decisions.Compared(through=2, sources=2, changed=changed))
+    return play
+
+
 def _not_gone() -> Play:
     play = _item_running("read")
     play.does(events.Woke(unproven=("worker-1",), detail="its keeper was killed"))
@@ -109,6 +141,8 @@ POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     "Paused": ("b", _paused),
     "Held, at a job step": ("", _held),
     "Held: all items are settled, one has failed": ("b", _failures),
+    "The items' sources are being compared": ("", comparing),
+    "Held: the items' sources have changed": ("a", _source_changed),
     "Held: a worker's end is not proven": ("a", _not_gone),
     "Being canceled, an item is being stopped": ("a", _ending),
     "Terminal": ("", _terminal),

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from machine_kit import ANNA, Play, moment
-from machine_points import POINTS
+from machine_points import POINTS, comparing
 
 from resumed.actors import past, possible, why
 from resumed.actors.machine import standing, transition
 from resumed.actors.machine.draft import NOT_GONE
 from resumed.schemas import decisions, events
+from resumed.schemas.decisions import Compared
 from resumed.schemas.instant import spell
 from resumed.schemas.job import Hold, ItemState, Status
 from resumed.schemas.ledger import Obstacle
@@ -77,6 +78,16 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
         "held",
         ["anna, and nothing else"],
         ["go on to step close: items failed, and only a person may leave them behind"],
+    ),
+    "The items' sources are being compared": (
+        "resuming",
+        ["the end of what runs", "the first time limit of these"],
+        ["start: it is being examined first"],
+    ),
+    "Held: the items' sources have changed": (
+        "held",
+        ["anna, and nothing else"],
+        ["go on to step close: items are held, and only a person may decide about them"],
     ),
     "Held: a worker's end is not proven": (
         "held",
@@ -453,3 +464,14 @@ def test_end_is_told_before_a_record() -> None:
 def test_stuck_states_are_those_of_the_law() -> None:
     """The items that a person must deal with are failed and held ones, everywhere."""
     assert (ItemState.FAILED, ItemState.HELD) == possible._STUCK == why._STUCK
+
+
+def test_changed_sources_are_told_with_the_checks() -> None:
+    """At the last wake so many of the sources were what they had been; the rest is said in words."""
+    first = comparing()
+    same = comparing()
+    same.answer("", Compared(through=2, sources=2))
+    held = POINTS["Held: the items' sources have changed"][1]()
+    told = [[(c.name, c.said, c.good) for c in view(play).checks][2:] for play in (first, same, held)]
+
+    assert [[], [("sources", "2/2", True)], [("sources", "0/2 (2 held)", False)]] == told

@@ -92,7 +92,9 @@ class Right(NamedTuple):
     reason: str
 
 
-WORKER_PROCESS = words("actors/worker/keeper.py actors/worker/main.py actors/worker/program.py")
+WORKER_PROCESS = words(
+    "actors/worker/keeper.py actors/worker/main.py actors/worker/program.py actors/worker/sources.py"
+)
 
 # `touches` are dotted names with all that is below them; `.name` is a method called on any object.
 RIGHTS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from machine_kit import ANNA, STOPS, WORKER, Play
-from machine_points import CONDITIONS, POINTS, outcome
+from machine_points import CONDITIONS, NOW, POINTS, comparing, outcome, with_sources
 
 from resumed.actors.machine import standing
 from resumed.actors.machine.verdict import Verdict
@@ -18,6 +18,7 @@ from resumed.schemas import decisions, events
 from resumed.schemas.job import ItemState, Status, StopReason
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry
+from resumed.schemas.workflow import OnChange
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
 
@@ -158,6 +159,30 @@ def _ends() -> dict[str, Callable[[], ItemState]]:
     return found
 
 
+def _sources() -> list[str]:
+    lines = ["| item | `on_change` | its source | becomes |", "|---|---|---|---|"]
+    finds = (("changed", NOW), ("gone", None))
+    for on_change in (OnChange.HOLD, OnChange.REOPEN):
+        for words, source in finds:
+            play = with_sources(on_change)
+            play.start("a")
+            play.answer("a", decisions.SourceChanged(source=source, reason="No such file"))
+            lines.append(f"| its try begins | `{on_change}` | {words} | {_found(play)} |")
+        for state, done in (("pending", ""), ("done", "a")):
+            for words, source in finds:
+                play = comparing(on_change, done)
+                seen = decisions.Seen(item="a", source=source, reason="No such file")
+                play.answer("", decisions.Compared(through=2, sources=2, changed=(seen,)))
+                lines.append(f"| {state}, at a wake | `{on_change}` | {words} | {_found(play)} |")
+    return lines
+
+
+def _found(play: Play) -> str:
+    item = play.unit("a")
+    anew = ", pinned anew, from its first step" if item.source == NOW else ""
+    return f"{item.state.value}{anew}"
+
+
 def _items() -> list[str]:
     lines = ["| state | what happens | becomes |", "|---|---|---|"]
     for state, (_, made) in STATES.items():
@@ -197,6 +222,14 @@ def page() -> str:
         *(f"| {state.value} | {words} |" for state, (words, _) in STATES.items()),
         "",
         *_items(),
+        "",
+        "## Sources",
+        "",
+        "What a source was pinned as is compared before each try of its item and, for all items that are",
+        "pending or done, at a wake: before the first item starts in an attempt, the one that listed them",
+        "excepted. It is never compared while the job stands at a job step, nor once it has ended.",
+        "",
+        *_sources(),
         "",
         "## Jobs",
         "",

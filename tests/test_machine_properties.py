@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine_kit import ANNA, NEXT_BOOT, WORKER, folded, in_words, moment, opened, opening, reread, text
 
-from resumed.actors.machine import due, standing
+from resumed.actors.machine import due, pins, standing
 from resumed.actors.machine.apply import apply
 from resumed.actors.machine.transition import transition
 from resumed.actors.machine.verdict import Verdict
@@ -21,6 +21,7 @@ from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.decisions import (
     Accepted,
     Answer,
+    Compared,
     Decided,
     Failed,
     FanOut,
@@ -30,16 +31,27 @@ from resumed.schemas.decisions import (
     Later,
     NewItem,
     NextStep,
+    Seen,
+    SourceChanged,
     TryAgain,
 )
 from resumed.schemas.instant import Instant, later
-from resumed.schemas.job import Ending, ItemState, Status, Try
+from resumed.schemas.job import Ending, ItemState, PinKind, Source, Status, Try
 from resumed.schemas.ledger import Obstacle, WaitKind
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
+from resumed.schemas.workflow import OnChange
 
 ITEMS = ("a", "b", "c")
 NEW = (NewItem(id="b"), NewItem(id="x"), NewItem(id="a"))
+PIN, OTHER = (Source(path="/x", pin=PinKind.SHA256, sha256=letter * 64, size=1) for letter in ("1", "2"))
+PINNED = tuple(NewItem(id=name, source=PIN) for name in ("b", "x", "a"))
+CHANGED = (
+    (),
+    (Seen(item="a", source=OTHER),),
+    (Seen(item="b"), Seen(item="x", source=OTHER), Seen(item="nobody", source=OTHER)),
+    (Seen(item="a"), Seen(item="x"), Seen(item="c")),
+)
 ITEM_SAYS: tuple[Decided, ...] = (
     Accepted(),
     Accepted(),
@@ -53,6 +65,8 @@ ITEM_SAYS: tuple[Decided, ...] = (
     HoldBack(code="unsure", reason="two Lis"),
     Finished(),
     NextStep(step="nowhere"),
+    SourceChanged(source=OTHER),
+    SourceChanged(reason="No such file"),
 )
 JOB_SAYS: tuple[Decided, ...] = (
     FanOut(start="read", then="close", parallel=2),
@@ -63,6 +77,9 @@ JOB_SAYS: tuple[Decided, ...] = (
     FanOut(start="post", then="open", parallel=1),
     FanOut(start="read", then="close", parallel=2, items=NEW),
     FanOut(start="write", then="open", items=()),
+    FanOut(start="read", then="close", parallel=2, items=PINNED),
+    FanOut(start="read", then="ship", parallel=2, items=PINNED),
+    FanOut(start="read", then="ship", parallel=1, pins={"a": PIN, "c": PIN}),
     GoTo(step="close"),
     Finished(),
     TryAgain(reason="busy"),
@@ -141,7 +158,7 @@ class History:
         if row is None:
             return self.answered[two % len(self.answered)] if self.answered and kind == 7 else None
         if kind < 6:
-            says = ITEM_SAYS if row.item else JOB_SAYS
+            says = self._compared(two) if row.compares else ITEM_SAYS if row.item else JOB_SAYS
             state = {} if row.item else {"page": str(two)}
             said = Answer(decided=says[two % len(says)], state=state)
             answer = events.Returned(
@@ -153,6 +170,15 @@ class History:
             return events.Raised(unit=row.item, epoch=row.epoch, number=row.number, error="ValueError")
         died = row.stop is None or two % 3 == 0
         return events.Gone(unit=row.item, epoch=row.epoch, number=row.number, died=died)
+
+    def _compared(self, two: int) -> tuple[Decided, ...]:
+        """Answers to a comparison: it comes one item further, to the end, or nowhere."""
+        first, most = pins.through(self.snapshot), len(self.snapshot.items)
+        changed = CHANGED[two % len(CHANGED)]
+        return tuple(
+            Compared(through=through, sources=2, changed=changed)
+            for through in (min(first + 1, most), most, most, most, most + 1)
+        )
 
     # ---- committing, as the loop does -------------------------------------------------------------------
 
@@ -261,6 +287,7 @@ class History:
     def check_tries(self, before: Snapshot) -> None:
         after = self.snapshot
         most = 1 if after.each is None else after.each.parallel
+        assert not (len(after.tries) > 1 and "" in after.tries)
         if after.each is before.each:
             assert len(after.tries) <= most
         for unit, row in after.tries.items():
@@ -288,8 +315,10 @@ class History:
             assert old.tries <= new.tries
             assert old.occurrence <= new.occurrence
             assert old.ordinal == new.ordinal
-            if old.state is ItemState.DONE:
-                assert old == new
+            if old.state is ItemState.DONE and new != old:
+                # Done again, from the beginning and from another source, where the workflow says so.
+                assert OnChange.REOPEN is after.contract.on_change
+                assert (old.occurrence < new.occurrence, True) == (True, old.source != new.source)
         if before.outcome is not None:
             changed = evolve(
                 after,
@@ -338,18 +367,22 @@ steps = st.lists(
 histories = st.lists(steps, min_size=1, max_size=50)
 
 
-def began(limited: bool, waits: bool) -> Line:
-    """Line 1 of a job, with a deadline, and with a time and other jobs to wait for."""
+def began(limited: bool, waits: bool, reopens: bool) -> Line:
+    """Line 1 of a job, with a deadline, with a time and other jobs to wait for, with sources that reopen."""
     after = ("p", "q") if waits else ()
     not_before = 100.0 if waits else None
-    return opening(*ITEMS, deadline=3000.0 if limited else None, after=after, not_before=not_before)
+    on_change = OnChange.REOPEN if reopens else OnChange.HOLD
+    deadline = 3000.0 if limited else None
+    return opening(*ITEMS, deadline=deadline, after=after, not_before=not_before, on_change=on_change)
 
 
 @settings(max_examples=250, derandomize=True, deadline=None, database=None)
-@given(histories, st.booleans(), st.booleans())
-def test_every_history_keeps_the_law(turns: list[list[Step]], limited: bool, waits: bool) -> None:
+@given(histories, st.booleans(), st.booleans(), st.booleans())
+def test_every_history_keeps_the_law(
+    turns: list[list[Step]], limited: bool, waits: bool, reopens: bool
+) -> None:
     """Recovery equals live, keys never return, what is done or ended stays so, and nothing is stuck."""
-    first = began(limited, waits)
+    first = began(limited, waits, reopens)
     history = History(opened(first), [first])
     for turn in turns:
         history.turn(turn)
@@ -362,8 +395,9 @@ def test_histories_reach_what_they_are_for() -> None:
     total: Counter[tuple[str, str]] = Counter()
     holds: Counter[str] = Counter()
     endings: Counter[Any] = Counter()
+    compared: set[str] = set()
     for seed in range(150):
-        first = began(seed % 3 == 0, seed % 4 == 0)
+        first = began(seed % 3 == 0, seed % 4 == 0, seed % 2 == 0)
         history = History(opened(first), [first])
         number = seed + 1
         for _ in range(80):
@@ -379,6 +413,14 @@ def test_histories_reach_what_they_are_for() -> None:
             for entry in line.entries
             if entry.changes.hold is not None
         )
+        compared |= {
+            word
+            for line in history.lines
+            for entry in line.entries
+            if (report := entry.changes.sources) is not None and report.compared
+            for word in ("held", "reopened", "kept", "over")
+            if getattr(report, word)
+        }
         endings[history.snapshot.outcome and history.snapshot.outcome.ending] += 1
         assert history.snapshot == folded(history.lines)
 
@@ -388,4 +430,5 @@ def test_histories_reach_what_they_are_for() -> None:
         event for event, verdict in total if verdict == "Refusal"
     }
     assert {None, *Ending} - {Ending.EXPIRED} <= set(endings)
+    assert {"held", "reopened", "kept", "over"} <= compared
     assert {"items_failed", "items_held", "not_gone", "worker", "interrupted", "after"} <= set(holds)

@@ -53,6 +53,8 @@ ANSWERS = {
     "Held, at a job step": "paused paused resumed canceled retried =",
     "Held and paused": "= = resumed canceled retried =",
     "Held: all items are settled, one has failed": "paused paused x canceled retried skipped",
+    "The items' sources are being compared": "paused paused = canceling = =",
+    "Held: the items' sources have changed": "paused paused x canceled retried skipped",
     "Held: a worker's end is not proven": "paused paused resumed canceling = =",
     "Being held, an item is being stopped": "paused paused resumed canceling = =",
     "Being canceled, an item is being stopped": "x x x = x x",

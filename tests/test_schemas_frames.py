@@ -40,6 +40,7 @@ def test_every_decision_crosses(decided: type[Any]) -> None:
 
 def _bare(kind: type[Any]) -> Any:
     given = {"step": "s", "start": "s", "then": "t", "reason": "r", "seconds": 1.0, "code": "c"}
+    given |= {"through": 3}
     needed = [field.name for field in attrs.fields(kind) if field.default is attrs.NOTHING]
     return kind(**{name: given[name] for name in needed})
 

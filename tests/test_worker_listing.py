@@ -12,7 +12,7 @@ from worker_kit import contract, desk
 from resumed.actors.worker import globbing, listing, lists, programs
 from resumed.schemas import frames, inputs, jobfilereader, workflowfile
 from resumed.schemas.decisions import FanOut, HoldBack, Later, TryAgain
-from resumed.schemas.job import Item, PinKind
+from resumed.schemas.job import Item, PinKind, Source
 from resumed.schemas.workflow import Programs
 
 STEP = "[[step]]\nname = 'only'\nrepeatable = true\nrun = ['true']\n"
@@ -213,7 +213,7 @@ PINS = {"auto": PinKind.SHA256, "sha256": PinKind.SHA256, "stat": PinKind.STAT, 
 
 @pytest.mark.parametrize("pin", PINS)
 def test_source_is_pinned_as_the_workflow_says(pin: str, tmp_path: Path) -> None:
-    """`stat` reads no byte, `none` keeps the path alone; a source that is no file is refused in any case."""
+    """`stat` reads no byte; `none` keeps the path alone, under which anything may lie that is there."""
     (tmp_path / "a").write_text("a")
     made = flow(f'{{ from = "glob", glob = "{tmp_path}/*", pin = "{pin}" }}', "")
     source = frozen(made).items[0].source
@@ -224,8 +224,14 @@ def test_source_is_pinned_as_the_workflow_says(pin: str, tmp_path: Path) -> None
         source.sha256 != "",
         source.size == 1 and source.inode > 0,
     )
-    with pytest.raises(lists.UnfitItemsError, match="dev/null: cannot read its source: it is not a regular"):
-        frozen(flow(f'{{ from = "run", run = ["x"], pin = "{pin}" }}', ""), printed=b"/dev/null\n")
+    by_path = flow(f'{{ from = "run", run = ["x"], pin = "{pin}" }}', "")
+    if pin == "none":
+        assert [Source(path="/dev/null")] == [item.source for item in frozen(by_path, b"/dev/null").items]
+        with pytest.raises(lists.UnfitItemsError, match="no/x: cannot read its source: No such file"):
+            frozen(by_path, b"/no/x")
+    else:
+        with pytest.raises(lists.UnfitItemsError, match="dev/null: cannot read its source: it is not a"):
+            frozen(by_path, b"/dev/null")
 
 
 # ---- patterns -------------------------------------------------------------------------------------------

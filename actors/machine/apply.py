@@ -11,7 +11,7 @@ from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 
 SCALARS = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
-    *("budget", "used", "waits"),
+    *("budget", "used", "waits", "sources"),
 )
 CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold"})
 

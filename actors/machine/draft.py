@@ -16,6 +16,7 @@ from resumed.schemas.job import (
     ItemState,
     Mark,
     Outcome,
+    SourceReport,
     StopReason,
     Try,
 )
@@ -31,7 +32,7 @@ itself under it, however the job was told to end (DESIGN.md, I6)."""
 
 
 CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold")
-SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "waits")
+SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "waits", "sources")
 """What a change gives a whole new value, or empties."""
 
 
@@ -55,6 +56,7 @@ class Draft:
         self.budget: Budget = snapshot.budget
         self.used: Budget = snapshot.used
         self.waits: tuple[Wait, ...] = snapshot.waits
+        self.sources: SourceReport | None = snapshot.sources
         self.tries: dict[str, Try] = dict(snapshot.tries)
         self.state: dict[str, str] = {}
         self._before = snapshot
@@ -92,7 +94,10 @@ class Draft:
         return self.step_of(unit).tries
 
     def start(self, unit: Item, worker: str) -> None:
-        """Open a try of the unit, and an attempt if there is none; a crash until an end is recorded."""
+        """Open a try of the unit, and an attempt if there is none; a crash until an end is recorded.
+
+        In a fan-out the job's own unit has no step to run: its try compares the items' sources.
+        """
         if self.attempt is None:
             self.epoch += 1
             self.attempt = Attempt(epoch=self.epoch, opened=self.now)
@@ -117,6 +122,7 @@ class Draft:
             started=self.now,
             until=later(self.now, min(self.step_of(unit).timeout, MOST)),
             worker=worker,
+            compares=unit.id == "" and self.each is not None,
         )
 
     def mark_stop(self, row: Try, reason: StopReason) -> None:

@@ -10,6 +10,7 @@ from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import ItemState
 from resumed.schemas.snapshot import Snapshot
 
+from . import pins
 from .draft import Draft
 
 Standing = Snapshot | Draft
@@ -46,11 +47,7 @@ def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
     if most <= 0:
         return []
     if standing.each is None:
-        position = standing.position
-        ready = position.state is ItemState.PENDING and (
-            position.not_before is None or reached(position.not_before, now)
-        )
-        return [""] if ready else []
+        return [""] if _is_ready(standing, now) else []
     items = standing.items
     found = [
         name for name in items.delayed if (at := items[name].not_before) is not None and reached(at, now)
@@ -58,10 +55,12 @@ def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
     found.sort(key=lambda name: items[name].ordinal)
     limited = {step.name: step.parallel for step in standing.contract.steps if step.parallel is not None}
     if len(limited) > 1:
-        return _within(standing, limited, found, most)
-    # One limited step is held to its number by the fan-out's own.
-    if len(found) < most:
+        found = _within(standing, limited, found, most)
+    elif len(found) < most:
+        # One limited step is held to its number by the fan-out's own.
         found += items.fresh(most - len(found))
+    if found and pins.is_due(standing):
+        return [""] if not standing.tries and _is_ready(standing, now) else []
     return found[:most]
 
 
@@ -84,6 +83,13 @@ def _within(standing: Standing, limited: dict[str, int], delayed: list[str], mos
             if len(found) == most:
                 break
     return found
+
+
+def _is_ready(standing: Standing, now: Instant) -> bool:
+    """Whether the job's own unit may start now."""
+    position = standing.position
+    at = position.not_before
+    return position.state is ItemState.PENDING and (at is None or reached(at, now))
 
 
 def due(snapshot: Snapshot, now: Instant) -> list[Action]:
@@ -125,6 +131,9 @@ def next_start(standing: Standing, now: Instant) -> Instant | None:
         at = standing.position.not_before if standing.position.state is ItemState.PENDING else None
         return at if at is not None and not reached(at, now) else None
     found: Instant | None = None
+    at = standing.position.not_before
+    if at is not None and pins.is_due(standing) and not reached(at, now):
+        found = at
     for name in standing.items.delayed:
         at = standing.items[name].not_before
         if at is not None and not reached(at, now):

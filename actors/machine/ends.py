@@ -74,13 +74,15 @@ def end_without_answer(
 ) -> str:
     """Close the unit's try that gave no answer; returns the choice made, for the decision row.
 
-    A try that never began is as good as one of a repeatable step, and its start was no crash.
+    A try that never began is as good as one of a repeatable step, and its start was no crash; so is one that
+    only compared sources.
     """
     step = draft.step_of(unit)
-    end = ENDS[DIED if stop is None else stop, step.repeatable or not began]
+    row = draft.tries.pop(unit.id, None)
+    again = step.repeatable or not began or (row is not None and row.compares)
+    end = ENDS[DIED if stop is None else stop, again]
     said = _said(end.code, stop, reason)
     crashes = (unit.crashes if died else 0) if began else max(0, unit.crashes - 1)
-    draft.tries.pop(unit.id, None)
     unit = evolve(unit, ended=draft.now, crashes=crashes)
     if end.kind is EndKind.FAILURE:
         return count_failure(draft, unit, end.code, said)

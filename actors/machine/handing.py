@@ -1,11 +1,15 @@
 """What a step hands on: its output to the steps after it, and its items to the fan-out they wait for."""
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
 from resumed.schemas import decisions
-from resumed.schemas.job import Artifact, Item, ItemState
+from resumed.schemas.job import Artifact, Item, ItemState, Source
 
 from .draft import Draft
+
+_NO_PINS: Mapping[str, Source] = {}
 
 
 def keep(unit: Item, output: Artifact | None) -> Item:
@@ -41,8 +45,13 @@ def stand_by(unit: Item, data: str) -> Item:
     )
 
 
-def bring_in(draft: Draft, items: tuple[decisions.NewItem, ...]) -> list[Item]:
-    """The rows of the items named, in order, missing ones made; without what is done or left out."""
+def bring_in(
+    draft: Draft, items: tuple[decisions.NewItem, ...], pins: Mapping[str, Source] = _NO_PINS
+) -> list[Item]:
+    """The rows of the items named, in order, missing ones made; without what is done or left out.
+
+    `pins` are their sources, by item, where those were pinned apart from them.
+    """
     found: list[Item] = []
     size = len(draft.items)
     for new in items:
@@ -51,5 +60,6 @@ def bring_in(draft: Draft, items: tuple[decisions.NewItem, ...]) -> list[Item]:
             old = Item(id=new.id, ordinal=size, inputs=new.inputs)
             size += 1
         if old.state not in (ItemState.DONE, ItemState.SKIPPED):
-            found.append(old if new.source is None else evolve(old, source=new.source))
+            source = pins.get(new.id, new.source)
+            found.append(old if source is None else evolve(old, source=source))
     return found

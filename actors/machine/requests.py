@@ -9,7 +9,7 @@ from resumed.schemas import events
 from resumed.schemas.job import Ending, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
-from . import schedule
+from . import schedule, sources
 from .draft import Draft
 from .settle import enter, settle
 from .verdict import Unchanged
@@ -140,6 +140,13 @@ def _chosen(
     return found
 
 
+def _taken_up(draft: Draft, item: Item, start: str) -> Item:
+    found = sources.taken_up(draft, item)
+    if found is not None:
+        return found
+    return _afresh(item) if item.at else enter(item, start, data=item.data)
+
+
 def _afresh(unit: Item) -> Item:
     return evolve(unit, state=ItemState.PENDING, failures=0, crashes=0, not_before=None, code="", reason="")
 
@@ -163,7 +170,7 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
         )
     if draft.each is not None:
         start = draft.each.start
-        draft.put_many([_afresh(each) if each.at else enter(each, start, data=each.data) for each in chosen])
+        draft.put_many([_taken_up(draft, item, start) for item in chosen])
     if own:
         draft.put(_afresh(draft.position))
     _lift_item_hold(draft, own=own)

@@ -29,7 +29,7 @@ MEANS: dict[Status, str] = {
 MOST_OTHERS = 3
 """Other jobs that a job's commands name."""
 
-GIVEN_BY_LAW = frozenset(Status) - {Status.RESUMING, Status.RECONCILING, Status.QUARANTINED}
+GIVEN_BY_LAW = frozenset(Status) - {Status.RECONCILING, Status.QUARANTINED}
 """What `status` may answer; the others are said of jobs without a snapshot, or come with effects."""
 
 
@@ -42,12 +42,16 @@ def status(snapshot: Snapshot, now: Instant) -> Status:
     if snapshot.hold is not None:
         return Status.HELD
     if snapshot.tries:
-        return Status.RUNNING
+        return Status.RESUMING if _is_compared(snapshot) else Status.RUNNING
     if snapshot.pause is not None:
         return Status.PAUSED
     if wanted(snapshot, now, 1):
         return Status.READY
     return Status.WAITING
+
+
+def _is_compared(snapshot: Snapshot) -> bool:
+    return any(row.compares for row in snapshot.tries.values())
 
 
 def _is_ending(snapshot: Snapshot) -> bool:
@@ -85,6 +89,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
         running = len(snapshot.tries)
         rest = f"; {running} running tries may finish first" if running else ""
         return f"paused by {snapshot.pause.by}{rest}"
+    if _is_compared(snapshot):
+        return "its items' sources are being compared, before any of them starts"
     if snapshot.tries:
         place = f"step {snapshot.position.at}" if snapshot.each is None else "its items"
         return f"{len(snapshot.tries)} running at {place}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import evolve, fields
 
-from resumed.schemas import codec, events, strict
+from resumed.schemas import codec, decisions, events, strict
 from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
@@ -51,6 +51,8 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
         return _evidence(event, choice)
     if not isinstance(choice, str):
         return choice
+    if isinstance(event, events.Returned) and isinstance(event.answer.decided, decisions.SAYS_OF_SOURCES):
+        name, decider = "sources", "machine"  # no author has said anything
     by = f"uid:{event.by.uid} {event.by.name}" if hasattr(event, "by") else decider
     unit = getattr(event, "unit", None)
     return Entry(

@@ -23,7 +23,7 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import handing, limits
+from . import handing, limits, sources
 from .draft import NOT_GONE, Draft
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
@@ -31,6 +31,8 @@ from .settle import enter, settle
 from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
+
+_OF_ITEMS = decisions.NextStep | decisions.Accepted | decisions.LeftOut | decisions.SourceChanged
 
 SUSPECT_CRASHES = 2
 """From this many deaths in a row on, a unit starts alone, store-wide (DESIGN.md section 3)."""
@@ -62,7 +64,11 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     del draft.tries[unit.id]
     unit = replaced(unit, crashes=0, ended=draft.now)
     decided = event.answer.decided
-    problem = _problem(draft, unit, decided) or _text_problem(unit, event.answer)
+    problem = (
+        sources.problem(draft, decided, compares=row.compares)
+        or _problem(draft, unit, decided)
+        or _text_problem(unit, event.answer)
+    )
     _spend(draft, event.answer.used)
     if row.stop is StopReason.SKIP and not isinstance(decided, decisions.Accepted):
         choice = _left_out(draft, unit)
@@ -95,7 +101,7 @@ def _left_out(draft: Draft, unit: Item) -> str:
 def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     """Why this decision cannot be carried out where it was made; empty when it can."""
     item = unit.id != ""
-    if isinstance(decided, decisions.NextStep | decisions.Accepted | decisions.LeftOut) and not item:
+    if isinstance(decided, _OF_ITEMS) and not item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"
     if isinstance(decided, decisions.GoTo | decisions.FanOut | decisions.Finished) and item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about the job, not about an item"
@@ -157,7 +163,9 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
         draft.put(enter(unit, decided.step, data=decided.data))
         return f"next {decided.step}"
     if isinstance(decided, decisions.GoTo):
-        draft.put_many(handing.bring_in(draft, decided.items or ()))
+        if decided.items:
+            draft.put_many(handing.bring_in(draft, decided.items))
+            sources.pinned(draft)
         draft.put(enter(unit, decided.step))
         return f"goto {decided.step}"
     if isinstance(decided, decisions.FanOut):
@@ -177,6 +185,10 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events
         return "skipped"
     if isinstance(decided, decisions.CutOff):
         return cut_off(draft, unit, decided.code, decided.reason)
+    if isinstance(decided, decisions.SourceChanged):
+        return sources.changed(draft, unit, decided)
+    if isinstance(decided, decisions.Compared):
+        return sources.compared(draft, unit, decided)
     if isinstance(decided, decisions.TryAgain):
         return count_failure(draft, unit, decided.code, decided.reason)
     draft.put(evolve(unit, state=ItemState.FAILED, code="failed", reason=decided.reason))
@@ -195,14 +207,19 @@ def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
     What is done stays done, and what a person left out stays left out, whoever names it.
     """
     draft.each = Each(start=decided.start, then=decided.then, parallel=decided.parallel, tries=decided.tries)
+    chosen: list[Item] = []
     if decided.items is None:
         # Those that ran in an earlier fan-out bring along what they were handed there.
-        waiting = [item for item in draft.items if item.state is ItemState.PENDING]
-        chosen = [enter(item, decided.start, data=item.data) for item in waiting]
+        for item in draft.items:
+            if item.state is ItemState.PENDING:
+                item = replaced(item, source=decided.pins.get(item.id, item.source))
+                chosen.append(enter(item, decided.start, data=item.data))
     else:
-        chosen = [enter(item, decided.start) for item in handing.bring_in(draft, decided.items)]
+        chosen = [enter(item, decided.start) for item in handing.bring_in(draft, decided.items, decided.pins)]
     draft.put_many(chosen)
-    draft.put(evolve(position, state=ItemState.PENDING, not_before=None, code="", reason=""))
+    draft.put(evolve(position, state=ItemState.PENDING, failures=0, not_before=None, code="", reason=""))
+    if decided.items is not None or decided.pins:
+        sources.pinned(draft)
     return f"each {len(chosen)} items from {decided.start}"
 
 

@@ -214,6 +214,8 @@ def contract_of(declared: type, asked: Contract) -> Contract:
         interpreter=asked.interpreter,
         definition=asked.definition,
         slots=slots,
+        pin=asked.pin,
+        on_change=asked.on_change,
     )
 
 

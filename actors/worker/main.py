@@ -22,7 +22,7 @@ from resumed.schemas.errors import AuthorError, FaultyInputError
 from resumed.schemas.job import Budget
 from resumed.schemas.workflow import Contract
 
-from . import faulttext, keeper
+from . import faulttext, keeper, sources
 from .trial import Trial, TryStoppedError
 from .wire import Wire
 
@@ -137,7 +137,7 @@ class Worker:
         trial.started = True
         answer: frames.FromWorker
         try:
-            given = await steps.run(run, trial)
+            given = await sources.answered(steps, run, trial)
             answer = frames.Returned(job=key[0], epoch=key[1], item=key[2], number=key[3], answer=given)
         except TryStoppedError:
             answer = _stopped(key, trial.used)

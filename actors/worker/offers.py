@@ -12,6 +12,10 @@ INLINE = 16 * 1024
 _AT_ONCE = 1024 * 1024
 
 
+class NotRegularError(OSError):
+    """What lies under a name is no regular file."""
+
+
 def lossy(raw: bytes) -> str:
     """The text people are shown for bytes that are not UTF-8 text: what cannot be decoded is U+FFFD."""
     return raw.decode("utf-8", "replace").replace("\x00", "\ufffd")
@@ -50,7 +54,7 @@ def open_regular(path: str) -> io.FileIO:
     looked_at = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(looked_at).st_mode):
-            raise OSError("it is not a regular file")
+            raise NotRegularError("it is not a regular file")
         descriptor = os.open(f"/proc/self/fd/{looked_at}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     finally:
         os.close(looked_at)

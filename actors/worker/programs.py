@@ -55,6 +55,8 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
         owner=programs.owner,
         definition=codec.encode(programs).decode(),
         passed=tuple(sorted({name for each in programs.steps for name in each.env_pass or ()})),
+        pin=programs.items_pin,
+        on_change=programs.items_on_change,
     )
 
 
@@ -85,6 +87,8 @@ def _undescribed(programs: Programs, python: PythonEntry, folder: str) -> Contra
         entry=python.entry,
         interpreter=python.interpreter,
         definition=codec.encode(placed).decode(),
+        pin=programs.items_pin,
+        on_change=programs.items_on_change,
     )
 
 

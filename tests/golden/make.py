@@ -21,7 +21,7 @@ from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
 from resumed.schemas.snapshot import STATE_SCHEMA, Changes, Decision, Entry, Line, Snapshot  # noqa: E402
 from resumed.schemas.table import ItemTable  # noqa: E402
-from resumed.schemas.workflow import Contract, StepContract, StepKind  # noqa: E402
+from resumed.schemas.workflow import Contract, OnChange, Pinning, StepContract, StepKind  # noqa: E402
 from resumed.store import (  # noqa: E402
     admission,
     archive,
@@ -55,6 +55,7 @@ def snapshot() -> Snapshot:
     big = j.Artifact(name="report", sha256=codec.digest(b"a long report"), size=13)
     raw = j.Artifact(name="raw", sha256=codec.digest(b"\xff"), size=1, base64="/w==", text="\ufffd")
     src = j.Source(path="/srv/in/1.pdf", pin=j.PinKind.STAT, size=9, mtime=8, inode=7)
+    was = j.Source(path="/srv/in/2.pdf", pin=j.PinKind.SHA256, sha256=sha, size=5, mtime=4, inode=3, ctime=2)
     items = ItemTable(
         [
             j.Item(
@@ -99,7 +100,13 @@ def snapshot() -> Snapshot:
                 source=j.Source(path="/srv/in/2.pdf", pin=j.PinKind.SHA256, sha256=sha),
             ),
             j.Item(
-                id="p-0006", ordinal=5, state=j.ItemState.HELD, code="crashes", reason="it died three times"
+                id="p-0006",
+                ordinal=5,
+                state=j.ItemState.HELD,
+                code="crashes",
+                reason="it died three times",
+                source=was,
+                seen=src,
             ),
             j.Item(id="p-0007", ordinal=6, state=j.ItemState.SKIPPED, code="skipped"),
         ]
@@ -129,6 +136,8 @@ def snapshot() -> Snapshot:
         interpreter="/usr/bin/python3",
         definition="{}",
         slots=2,
+        pin=Pinning.SHA256,
+        on_change=OnChange.REOPEN,
     )
     return Snapshot(
         job=j.Job(
@@ -144,6 +153,8 @@ def snapshot() -> Snapshot:
             inputs='{"month":"2026-05"}',
             deadline=m(3600),
             items_glob="/srv/archive/**/*.tif",
+            items_from="lines",
+            items_file="/srv/archive/list",
             labels={"team": "archive", "naïve": "ü"},
             priority=-2,
             after=("harbour-6",),
@@ -171,6 +182,7 @@ def snapshot() -> Snapshot:
                 until=m(63),
                 worker="w-1",
                 stop=j.StopReason.PAUSE,
+                compares=True,
             )
         },
         pause=j.Mark(by="ada", at=m(4), reason="lunch", now=True),
@@ -245,6 +257,9 @@ def snapshot() -> Snapshot:
                 answered=m(10),
             ),
         ),
+        sources=j.SourceReport(
+            epoch=2, at=m(8), through=7, over=True, compared=6, held=1, reopened=2, kept=3, unreadable=1
+        ),
     )
 
 
@@ -297,6 +312,7 @@ def changes(snap: Snapshot) -> Changes:
         budget=snap.budget,
         used=snap.used,
         waits=snap.waits,
+        sources=snap.sources,
         cleared=("hold", "pause"),
     )
 
