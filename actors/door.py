@@ -36,6 +36,10 @@ class Workflows(Protocol):
         """The workflow of that name and version (None: the newest in force)."""
         ...
 
+    def is_quick(self, contract: Contract) -> bool:
+        """Whether `accept` needs no more than a moment: no pattern to match, no path to look at."""
+        ...
+
     def accept(self, contract: Contract, job: JobFile, what: str) -> str:
         """The job's inputs with defaults, as JSON text; FaultyInputError (begun by `what`) otherwise."""
         ...
@@ -78,7 +82,11 @@ class Door:
         contract = self._workflows.pick(file.workflow, file.version)
         if isinstance(contract, Refusal):
             return contract
-        inputs = await self._off_loop(self._workflows.accept, contract, file, f"cannot admit {name}")
+        what = f"cannot admit {name}"
+        if self._workflows.is_quick(contract):
+            inputs = self._workflows.accept(contract, file, what)
+        else:
+            inputs = await self._off_loop(self._workflows.accept, contract, file, what)
         try:
             contract = await self._whole(contract)
         except AuthorError as error:
@@ -87,10 +95,15 @@ class Door:
         sha256 = codec.digest(raw)
         while (entry := self._supervisor.entries.get(job_id)) is not None and entry.admitted is not None:
             await entry.admitted.wait()
+        if entry is None:
+            try:
+                await self._make(job_id, file, contract, inputs, raw, name, requester, via)
+                return job_id, False
+            except FileExistsError:
+                pass  # its folder is made last: that it may be made was the look for one that is there
         if known := await self._known(job_id, None if not file.id else sha256, requester):
             return known
-        await self._make(job_id, file, contract, inputs, raw, name, requester, via)
-        return job_id, False
+        raise CommitError(f"cannot admit {job_id}: its id was taken meanwhile; ask again")
 
     async def _known(
         self, job_id: str, sha256: str | None, requester: Person
@@ -186,14 +199,12 @@ class Door:
         entry.admitted = anyio.Event()
         supervisor.entries[job_id] = entry
         try:
-            await supervisor.disk.call(admission.admit, supervisor.layout, record, line)
+            await supervisor.admissions.admit(record, line)
         except BaseException as error:
             supervisor.entries.pop(job_id, None)
             supervisor.sequels.heard(job_id)
             if isinstance(error, CommitError):
                 await self._in_doubt(job_id)
-            if isinstance(error, FileExistsError):
-                raise CommitError(f"cannot admit {job_id}: its id was taken meanwhile; ask again") from error
             raise
         finally:
             admitted, entry.admitted = entry.admitted, None

@@ -31,6 +31,7 @@ from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
 from . import deaths, draining, outputs, scratch, views
+from .admissions import Admissions
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry, Stage, has_work
@@ -70,6 +71,7 @@ class Supervisor:
         self.disk = disk
         self.reads = disk if reads is None else reads
         """Where whole jobs are read: a read that hangs must not take the threads that commit."""
+        self.admissions = Admissions(layout, disk)
         self.draining = False
         self.entries: dict[str, JobEntry] = {}
         self.unproven: dict[str, str] = {}

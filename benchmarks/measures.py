@@ -30,7 +30,7 @@ class Place(Protocol):
     """Where a measurement writes."""
 
     def folder(self) -> AbstractContextManager[Path]:
-        """A folder that is removed afterwards."""
+        """A folder of its own."""
 
     def flushes(self, seconds: float = 0.5) -> float:
         """F, now."""

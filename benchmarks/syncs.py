@@ -42,7 +42,7 @@ def counted() -> Iterator[Counter]:
 
     def counting_each(primitive: Sync) -> Sync:
         def count_each(parts: Any) -> Any:
-            if len(parts) > 1:  # one alone comes to `sync_data`
+            if len(parts) > 1:  # one alone comes to a plain sync
                 for _ in parts:
                     tick()
             return primitive(parts)
@@ -79,8 +79,9 @@ def left_out() -> Iterator[None]:
     """No sync of the store reaches the kernel inside the block."""
 
     def written_only(parts: Any) -> list[None]:
-        for fd, raw, offset in parts:
-            durable.write_at(fd, raw, offset)
+        for part in parts:
+            if isinstance(part, tuple):  # else a folder
+                durable.write_at(*part)
         return [None] * len(parts)
 
     with _changed(lambda _: lambda target: None, lambda _: written_only):

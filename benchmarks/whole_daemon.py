@@ -83,6 +83,10 @@ class NoWorkflows:
         """No workflow."""
         raise NotImplementedError
 
+    def is_quick(self, contract: Contract) -> bool:
+        """No: it is asked beside the loop."""
+        return False
+
     def accept(self, contract: Contract, job: JobFile, what: str) -> str:
         """No inputs."""
         raise NotImplementedError

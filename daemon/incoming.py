@@ -83,8 +83,8 @@ class Incoming:
         self._places = anyio.Semaphore(AT_ONCE)
         self._busy: set[str] = set()
         """The names under admission, or on their way out of `claimed/`."""
-        self._admitted: list[Claimed] = []
-        """What is to leave `claimed/`; with `_removing`, somebody is at it."""
+        self._admitted: list[tuple[Claimed, str]] = []
+        """What is to leave `claimed/`, and what became of it; with `_removing`, somebody is at it."""
         self._removing = False
         self._owners: dict[int, str] = {}
         self._unready = False
@@ -175,8 +175,10 @@ class Incoming:
             return
         self._removing = True
         try:
-            while files := self._admitted:
+            while admitted := self._admitted:
                 self._admitted = []
+                _say_admitted([said for _, said in admitted])
+                files = [file for file, _ in admitted]
                 try:
                     await _disk(intake.finish, self._layout, *files)
                 except (StoreError, OSError) as error:
@@ -204,8 +206,8 @@ class Incoming:
         try:
             if isinstance(what, Exception):
                 raise what
-            if await self._offer(what):
-                self._admitted.append(what)
+            if said := await self._offer(what):
+                self._admitted.append((what, said))
                 self._said.pop(name, None)
                 return True, True
         except FaultyInputError as error:
@@ -246,15 +248,15 @@ class Incoming:
             return self._grants.permit(uid, ())
         return await _disk(self._grants.permit_of_owner, uid)
 
-    async def _offer(self, file: Claimed) -> bool:
-        """Hands a file to the supervisor; False when it was refused, and now lies in `rejected/`."""
+    async def _offer(self, file: Claimed) -> str:
+        """Hands a file to the supervisor; what became of it, or nothing when it now lies in `rejected/`."""
         permit = await self._permit_of(file.uid)
         if not permit.anywhere(Role.SUBMITTER):
             said = (
                 f"cannot admit {_shown(file.name)}: it belongs to uid {file.uid}, which may not hand jobs in"
             )
             await self._reject(file.name, "not_permitted", said, ())
-            return False
+            return ""
         if file.uid not in self._owners:
             self._owners[file.uid] = await _disk(_name_of, file.uid)
         requester = Person(uid=file.uid, name=self._owners[file.uid], via="incoming")
@@ -269,10 +271,9 @@ class Incoming:
             raise StoreError(told.reason)  # it stays claimed, and is offered again when the disk works
         if isinstance(told, Refusal):
             await self._reject(file.name, told.code, told.reason, told.commands)
-            return False
+            return ""
         verb = "was known already as" if told.repeated else "was admitted as"
-        log.info("The file %r %s job %s.", file.name, verb, told.row.id)
-        return True
+        return f"{file.name!r} {verb} job {told.row.id}"
 
     async def _is_old(self, name: str) -> bool:
         """Whether nothing has changed in a claimed file for so long that nobody is still writing it."""
@@ -322,6 +323,14 @@ class Incoming:
         finally:
             # Also when we are cancelled: the watcher's thread is waited for, and hears nothing else.
             stop.set()
+
+
+def _say_admitted(said: Sequence[str]) -> None:
+    """One line for what was admitted together: a burst of files must not drown the log."""
+    if len(said) == 1:
+        log.info("The file %s.", said[0])
+    else:
+        log.info("%d files were taken in: %s.", len(said), ", ".join(said))
 
 
 async def _disk(call: Callable[..., T], *arguments: object, **named: object) -> T:

@@ -88,6 +88,13 @@ class WorkflowShelf:
             commands=("resumectl workflows",),
         )
 
+    def is_quick(self, contract: Contract) -> bool:
+        """Whether `accept` looks at no path and matches no pattern."""
+        programs = self.programs(contract.workflow, contract.version)
+        return programs is None or not any(
+            each.type is InputType.PATH or each.pattern for each in programs.inputs
+        )
+
     def accept(self, contract: Contract, job: JobFile, what: str) -> str:
         """The job's inputs with defaults, as JSON text; FaultyInputError begun by `what` otherwise.
 

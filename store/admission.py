@@ -28,7 +28,7 @@ def admit(layout: Layout, admission: Admission, first: Line) -> None:
     or wholly absent, and asking again tells which.
     """
     job = line_io.spell_admission(admission)
-    log = _first_log(codec.digest(job), first)
+    log = first_log(codec.digest(job), first)
     if taken(layout, admission.id):
         raise FileExistsError(f"cannot admit {admission.id}: the id is taken")
     folder = layout.job(admission.id)
@@ -40,7 +40,7 @@ def admit(layout: Layout, admission: Admission, first: Line) -> None:
             # A crash before this line leaves a temp folder, which `clean` removes.
             durable.rename_new(temp, folder)
         except OSError:
-            _remove(temp)
+            remove_half_made(temp)
             raise
         # A crash before this line may still lose the folder; nobody was told that it exists, and whoever
         # opens it first syncs the shard.
@@ -63,12 +63,13 @@ def clean(layout: Layout) -> tuple[str, ...]:
             if durable.is_temporary(name)
         ]
     for temp in found:
-        _remove(temp)
+        remove_half_made(temp)
         removed.append(str(temp.relative_to(layout.root)))
     return tuple(removed)
 
 
-def _first_log(job: str, first: Line) -> bytes:
+def first_log(job: str, first: Line) -> bytes:
+    """The bytes of a job's first log; `job` is the sha256 of its `job.json`. ValueError for no line 1."""
     if first.sequence != 1 or first.previous != job or first.opening is None:
         raise ValueError("line 1 needs sequence 1, job.json's digest as previous, and the opening snapshot")
     seal = Seal(seal=0, digest=job, why="admission", job=job, state_schema=STATE_SCHEMA, through=1)
@@ -83,7 +84,8 @@ def _fill(temp: Path, job: bytes, log: bytes) -> None:
     durable.sync_folder(temp)
 
 
-def _remove(temp: Path) -> None:
+def remove_half_made(temp: Path) -> None:
+    """Remove a temp folder, or what lies in its place, as far as that is possible."""
     try:
         if not files.is_folder(temp):
             durable.unlink(temp)

@@ -36,8 +36,8 @@ MUTATING = (
 """The primitives that change the disk or make a change durable."""
 READING = ("names", "open_read", "read_at", "status", "status_of", "space", "lock", "close")
 """The primitives that only look, and those about descriptors."""
-GROUPED = ("write_and_sync_each",)
-"""`pwrite` and `sync_data` on many files in one call: the same to each file, at once."""
+GROUPED = ("write_and_sync_each", "sync_folders")
+"""`pwrite` and `sync_data` on many files, `sync_folder` on many folders: the same to each, at once."""
 
 TEMP_SUFFIX = ".tmp"
 _CHUNK = 1024 * 1024
@@ -99,6 +99,44 @@ def write_and_sync_each(parts: Sequence[Part]) -> list[OSError | None]:
             else:
                 found.append(None if why is None else OSError(why, os.strerror(why)))
     return found
+
+
+def sync_folders(paths: Sequence[Path]) -> list[OSError | None]:
+    """Make the names in each folder durable; an error for each that failed. Side by side where that goes."""
+    group = _own_group() if len(paths) > 1 else None
+    found: list[OSError | None] = []
+    for start in range(0, len(paths), MOST_PARTS):
+        some = paths[start : start + MOST_PARTS]
+        if group is None:
+            found += [_sync_folder(path) for path in some]
+        else:
+            found += _sync_together(group, some)
+    return found
+
+
+def _sync_together(group: Group, paths: Sequence[Path]) -> list[OSError | None]:
+    opened: list[int] = []
+    try:
+        opened.extend(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in paths)
+        said = group.sync(opened)
+    except OSError:
+        # One that cannot be opened must not cost the others.
+        said = [-1] * len(paths)
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return [
+        _sync_folder(path) if why == -1 else None if why is None else OSError(why, os.strerror(why))
+        for path, why in zip(paths, said, strict=True)
+    ]
+
+
+def _sync_folder(path: Path) -> OSError | None:
+    try:
+        sync_folder(path)
+    except OSError as error:
+        return error
+    return None
 
 
 def _write_and_sync(part: Part) -> OSError | None:

@@ -27,6 +27,10 @@ class Judge:
     def pick(self, name: str, version: int | None) -> Contract | Refusal:
         return world.contract()
 
+    def is_quick(self, contract: Contract) -> bool:
+        """No: it is asked beside the loop."""
+        return False
+
     def accept(self, contract: Contract, job: JobFile, what: str) -> str:
         self.threads.append(threading.get_ident())
         raise FaultyInputError(what, ("no input will do",))

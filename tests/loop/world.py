@@ -84,6 +84,10 @@ class Shelf:
         """The workflow of that name."""
         return self.contracts[name]
 
+    def is_quick(self, contract: Contract) -> bool:
+        """No: it is asked beside the loop."""
+        return False
+
     def accept(self, contract: Contract, job: JobFile, what: str) -> str:
         """Any inputs do."""
         return job.inputs
