@@ -1,12 +1,14 @@
 """Admissions that wait together are made durable together: the first of them hands all to one disk thread."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 from attrs import define, field
 
+from resumed.schemas.errors import CommitError
 from resumed.schemas.snapshot import Admission, Line
-from resumed.store import admissions
+from resumed.store import admission, admissions
 from resumed.store.layout import Layout
 
 from .bell import Bell
@@ -62,10 +64,8 @@ class Admissions:
     async def _lead(self) -> None:
         """Admit those that wait, the one who leads first among them; then the next in line leads."""
         some, self._waiting = self._waiting[: admissions.MOST], self._waiting[admissions.MOST :]
-        jobs = [(each.record, each.line) for each in some]
-        found: list[Exception | None]
         try:
-            found = await self._disk.call(admissions.admit_each, self._layout, jobs, self._shards)
+            found = await self._made(some)
         except Exception as error:  # noqa: BLE001 - it is raised where each of them waits
             found = [error] * len(some)
         for each, failed in zip(some, found, strict=True):
@@ -75,3 +75,19 @@ class Admissions:
         if self._led:
             self._waiting[0].leads = True
             self._waiting[0].bell.ring()
+
+    async def _made(self, some: list[_Waiting]) -> list[Exception | None]:
+        if len(some) == 1:
+            await self._disk.call(admission.admit, self._layout, some[0].record, some[0].line)
+            return [None]
+        jobs = [(each.record, each.line) for each in some]
+        found = await self._disk.call(admissions.admit_each, self._layout, jobs, self._shards)
+        if refused := next((error for error in found if isinstance(error, CommitError)), None):
+            # Raised by a call, so that whoever watches the disk hears of it.
+            with suppress(CommitError):
+                await self._disk.call(_refuse, refused)
+        return found
+
+
+def _refuse(error: CommitError) -> None:
+    raise error

@@ -107,10 +107,7 @@ def sync_folders(paths: Sequence[Path]) -> list[OSError | None]:
     found: list[OSError | None] = []
     for start in range(0, len(paths), MOST_PARTS):
         some = paths[start : start + MOST_PARTS]
-        if group is None:
-            found += [_sync_folder(path) for path in some]
-        else:
-            found += _sync_together(group, some)
+        found += [_sync_folder(path) for path in some] if group is None else _sync_together(group, some)
     return found
 
 
