@@ -21,6 +21,8 @@ from resumed.schemas.errors import FaultyInputError, StoreError
 from resumed.store import durable, identities
 from resumed.store.layout import Layout
 
+from . import controlgroups
+from .controlgroups import Groups
 from .worker import keeper
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,10 @@ class Identity:
     group: int
     workflow: str
     version: int
+    cgroup: str = ""
+    """The control group of its own that it is in with all below it, "" where it has none."""
+    space: str = ""
+    """The name space of control groups in which that is its path."""
 
 
 @frozen(kw_only=True)
@@ -117,7 +123,9 @@ class Containment:
     be started as a child of a process that uses `sweep`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, groups: Groups | None = None) -> None:
+        self.groups = groups
+        """Where control groups were delegated: each worker gets one of its own."""
         self._keepers: set[int] = set()
         self._starting = threading.Lock()
         self.is_subreaper = False
@@ -235,6 +243,9 @@ async def _settle(workers: Path, name: str, identity: Identity | None, timeout: 
         return Verdict(name=name, proven=False, how="its record is damaged", remains=remains_of(name))
     if identity.boot != boot_id():
         return Verdict(name=name, proven=True, how="it ran in another boot")
+    place = controlgroups.recorded(identity.cgroup, identity.space)
+    if place is not None and await controlgroups.end(place):
+        return Verdict(name=name, proven=True, how="its control group is empty")
     ended = await _wait_for_keeper(identity, timeout)
     if identities.gone(Layout(workers.parent), name):
         return Verdict(name=name, proven=True, how="its keeper ended it")

@@ -23,6 +23,7 @@ from resumed.store.layout import Layout
 from . import containment, scratch
 from .clock import Clock
 from .containment import Containment
+from .controlgroups import Groups
 from .describe import Describer
 from .disk import ThreadDisk
 from .door import Door, Workflows
@@ -63,9 +64,10 @@ class House:
         backend: str,
         most_workers: int,
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
+        groups: Groups | None = None,
     ) -> None:
         self.layout = layout
-        self._contained = Containment()
+        self._contained = Containment(groups)
         self._disk = ThreadDisk()
         self._reads = ThreadDisk()
         self._group: anyio.abc.TaskGroup | None = None
@@ -87,7 +89,7 @@ class House:
             "store": str(layout.root),
             "pid": os.getpid(),
             "backend": backend,
-            "containment": "keeper",
+            "containment": "control group" if groups is not None else "keeper",
         }
         self._describer = Describer(layout.workers, self._contained, clock, self.supervisor.workshop.name)
         door = Door(self.supervisor, workflows, self._describer.whole)
@@ -124,6 +126,10 @@ class House:
             said = f"{verdict.how}; {containment.spell(verdict.remains)}"
             logger.error("worker %s of an earlier daemon is not known to be gone: %s", name, said)
             self.supervisor.unproven[name] = said
+        if self._contained.groups is not None:
+            # What is left was on no record: its worker never got a frame.
+            for stray in self._contained.groups.strays():
+                await stray.end()
         await self._disk.call(scratch.empty, self.layout.scratch, frozenset(self.supervisor.unproven))
         await self.trouble.prepare()
         try:

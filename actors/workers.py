@@ -25,6 +25,7 @@ from resumed.schemas.workflow import Contract
 
 from . import containment, readable
 from .containment import Containment, Identity
+from .controlgroups import Group
 from .soon import soon
 from .worker import keeper, surroundings
 
@@ -35,6 +36,8 @@ _AT_ONCE = 256 * 1024  # one read; a Linux socket buffer holds about 208 KiB by 
 _ROUNDS = 1024  # reads of what a worker left in its socket, far more than a socket holds
 _LEAVING = 5.0  # how long a worker may live after it closed its socket
 _STUCK = 10.0  # how long a keeper may take over a kill order before it is killed itself, then over that
+ALL_GONE = (0, keeper.NOT_WRITTEN, keeper.NOT_JOINED)
+"""A keeper's exit statuses that say that nothing below it lives."""
 
 OnFrame = Callable[["WorkerProcess", frames.FromWorker], None]
 OnFaulty = Callable[["WorkerProcess", FaultyInputError], None]
@@ -90,6 +93,8 @@ class WorkerProcess:
         self._patience = anyio.CancelScope()
         """Ends the wait for a keeper that ignores a kill order."""
         self._ended = -1
+        self._cgroup: Group | None = None
+        self._starved = False
 
     async def start(self, group: anyio.abc.TaskGroup) -> None:
         """Start the worker and its tasks in `group`; OSError when the system or the disk refuses.
@@ -103,6 +108,7 @@ class WorkerProcess:
         self.send(frames.Open(worker=self.name, contract=self.contract, describe=self._describe))
 
     def _start(self) -> None:
+        self._cgroup = self._own_group()
         ours, theirs = socket.socketpair()
         self._lifeline, held = socket.socketpair()
         self._socket = ours
@@ -110,6 +116,7 @@ class WorkerProcess:
         interpreter = self.contract.interpreter or sys.executable
         command = [sys.executable, "-I", "-S", keeper.__file__, self.name, str(self._workers)]
         command += [str(held.fileno()), str(theirs.fileno())]
+        command += [str(self._cgroup.procs()) if self._cgroup is not None else ""]
         command += [interpreter, "-I", "-m", "resumed.actors.worker.main"]
 
         def fork() -> int:
@@ -130,11 +137,22 @@ class WorkerProcess:
             self._ended = os.pidfd_open(self.pid)
         except BaseException:
             self._close()
+            self._drop_group()
             raise
         finally:
             held.close()
             theirs.close()
         self._record()
+
+    def _own_group(self) -> Group | None:
+        """A control group with the limits of its workflow, where some were delegated to the daemon."""
+        if self._contained.groups is None:
+            return None
+        return self._contained.groups.make(self.name, None, None)
+
+    def _drop_group(self) -> None:
+        if self._cgroup is not None:
+            self._cgroup.drop()
 
     def _record(self) -> None:
         identity = Identity(
@@ -145,6 +163,8 @@ class WorkerProcess:
             group=self.pid,
             workflow=self.contract.workflow,
             version=self.contract.version,
+            cgroup=self._cgroup.path if self._cgroup is not None else "",
+            space=self._cgroup.space if self._cgroup is not None else "",
         )
         try:
             containment.record(self._workers, identity)
@@ -153,6 +173,7 @@ class WorkerProcess:
             self._close()
             self._keeper.wait()
             self._contained.forget(self.pid)
+            self._drop_group()
             raise
 
     def send(self, frame: frames.ToWorker) -> None:
@@ -272,7 +293,11 @@ class WorkerProcess:
         proven = False
         if status is not None:
             self._contained.forget(self.pid)
-            proven = status in (0, keeper.NOT_WRITTEN) or await self._contained.sweep()
+            proven = status in ALL_GONE or await self._contained.sweep()
+        if self._cgroup is not None:
+            self._starved = self._cgroup.ran_out_of_memory()
+            # Whatever the keeper came to: an empty group is the proof, and one that is not is none.
+            proven = await self._cgroup.end()
         # Nobody below writes any more, so what is in the socket now is all there ever was. Where that is not
         # proven, whoever still writes does not keep us.
         for _ in range(_ROUNDS):
@@ -302,7 +327,7 @@ class WorkerProcess:
         """One sentence about the end, from the keeper's own note where there is one."""
         if status is None:
             return "its keeper does not end, not even when killed"
-        if status not in (0, keeper.NOT_WRITTEN):
+        if status not in ALL_GONE:
             return f"its keeper ended with status {status}"
         try:
             note = json.loads((self._workers / f"{self.name}.gone").read_bytes())
@@ -310,6 +335,7 @@ class WorkerProcess:
             return "it ended"
         ended = note.get("worker") or {}
         by = {"order": ", on the daemon's order", "lifeline": ", with its pipe"}.get(note.get("by"), "")
+        by += ", out of the memory it may use" if self._starved else ""
         if "signal" in ended:
             return f"it was killed by signal {ended['signal']}{by}"
         return f"it ended with status {ended.get('exit')}{by}"

@@ -18,8 +18,10 @@ import anyio.abc
 from anyio import to_thread
 from attrs import frozen
 
+from resumed.actors import controlgroups
 from resumed.actors.clock import Clock, SystemClock
 from resumed.actors.containment import start_time
+from resumed.actors.controlgroups import Groups
 from resumed.actors.house import House
 from resumed.schemas.errors import BusyError, ResumedError
 from resumed.store import layout as store_layout
@@ -68,6 +70,7 @@ class Taken:
     seat: Seat | PassedSeat
     shelf: WorkflowShelf
     clock: Clock
+    groups: Groups | None
 
 
 def begin(
@@ -130,9 +133,10 @@ def taken(start: Start) -> Iterator[Taken]:
         layout = _made(config, clock)
         if not there:
             held.callback(_hold(layout, clock, start.take_over).release)
+        groups = controlgroups.take(config.state)
         shelf = shelf_of(config)
         shelf.reload()
-        yield Taken(start=start, layout=layout, seat=seat, shelf=shelf, clock=clock)
+        yield Taken(start=start, layout=layout, seat=seat, shelf=shelf, clock=clock, groups=groups)
 
 
 def shelf_of(config: Config) -> WorkflowShelf:
@@ -167,6 +171,7 @@ async def serve(had: Taken) -> None:
         backend=config.backend,
         most_workers=config.workers,
         shelf=lambda: (shelf.names(), shelf.problems),
+        groups=had.groups,
     )
     grants = Grants(os.geteuid(), config.grants)
 

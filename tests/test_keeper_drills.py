@@ -72,7 +72,7 @@ class Kept:
         self.heard, theirs = socket.socketpair()
         self.lifeline, held = socket.socketpair()
         command = [sys.executable, "-I", "-S", keeper.__file__, "w1", str(folder), str(held.fileno())]
-        command += [str(theirs.fileno()), sys.executable, "-I", "-S", "-c", SAY + script]
+        command += [str(theirs.fileno()), "", sys.executable, "-I", "-S", "-c", SAY + script]
         env = {"PATH": os.environ["PATH"], containment.MARK: "w1"}
         self.process = subprocess.Popen(
             command, env=env, start_new_session=True, pass_fds=(held.fileno(), theirs.fileno())

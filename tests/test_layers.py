@@ -122,9 +122,10 @@ RIGHTS = {
             "shutil.copyfile shutil.copytree shutil.move shutil.rmtree tempfile .write_bytes .write_text "
             ".unlink .rename .mkdir .rmdir .touch .symlink_to .hardlink_to"
         ),
-        words("store/durable.py daemon/socket.py actors/scratch.py actors/worker"),
+        words("store/durable.py daemon/socket.py actors/scratch.py actors/controlgroups.py actors/worker"),
         "one file keeps the order of write, sync, rename, sync the folder; a socket's path and a scratch "
-        "folder are no state, and a worker writes its own scratch files and proof",
+        "folder are no state, control groups are the kernel's, and a worker writes its own scratch files "
+        "and proof",
     ),
     "open a socket": Right(
         words("socket socketserver"),

@@ -1,7 +1,5 @@
 """The daemon's side of a worker: identity first, frames as they come, an end that is known and told once."""
 
-import base64
-import json
 import os
 import signal
 from pathlib import Path
@@ -229,8 +227,7 @@ async def test_worker_sees_a_made_environment(tmp_path: Path, monkeypatch: pytes
     async with desk(tmp_path, contract(toml)) as made:
         for number, name in enumerate(("usual", "chosen")):
             answer = await made.run(name, number=number, key="k1")
-            raw = json.loads(answer.answer.decided.data)["outputs"][name]["base64"]
-            lines = base64.b64decode(raw).decode().split("\0")
+            lines = answer.answer.decided.output.text.split("\0")
             found = dict(line.split("=", 1) for line in lines if line)
             assert "w1" == found[containment.MARK]
             assert not [each for each in found if each.startswith("RESUMED_PASSED_")]

@@ -1,11 +1,12 @@
 """The keeper of one worker process: it ends every process below it, proves that, and writes `NAME.gone`.
 
-Run by file path as `python -I -S keeper.py NAME FOLDER LIFELINE SOCKET ARGV...`: standard library only, so
-that it starts in a few milliseconds and breaks with no installation. It never reads a frame, never opens a
-file of the store but `FOLDER/NAME.gone` and `FOLDER/NAME.stderr`, and never lives on without its worker.
+Run by file path as `python -I -S keeper.py NAME FOLDER LIFELINE SOCKET GROUP ARGV...`, GROUP being the
+`cgroup.procs` to join or empty: standard library only, so that it starts in a few milliseconds and breaks
+with no installation. It never reads a frame, never opens a file of the store but `FOLDER/NAME.gone` and
+`FOLDER/NAME.stderr`, and never lives on without its worker.
 
-The order that must hold: sub-reaper before the fork; every descendant reaped before `NAME.gone`; its sync
-before the keeper's own end. `NAME.gone` is therefore the proof, whatever its text says.
+The order that must hold: in its group and a sub-reaper before the fork; every descendant reaped before
+`NAME.gone`; its sync before the keeper's own end. `NAME.gone` is therefore the proof, whatever its text says.
 """
 
 import contextlib
@@ -22,6 +23,8 @@ KILL_ORDER = b"k"
 WORKER_SOCKET = 3
 NOT_WRITTEN = 3
 """The keeper's exit status when all is gone and only the writing of `NAME.gone` failed."""
+NOT_JOINED = 4
+"""The keeper's exit status when it could not join its control group, and so started nothing."""
 DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -102,6 +105,18 @@ def open_stderr(folder: str, name: str) -> None:
     os.close(descriptor)
 
 
+def join(group: str) -> bool:
+    """Move this process into a control group, and with it all that it will start."""
+    try:
+        procs = os.open(group, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(procs, b"0")
+        os.close(procs)
+    except OSError as error:
+        os.write(2, f"cannot join {group}: {error}\n".encode(errors="replace"))
+        return False
+    return True
+
+
 def become_worker(socket: int, argv: list[str], keeper: int) -> NoReturn:
     """In the child: a session of its own, no way to new privileges, one inherited socket, then exec."""
     try:
@@ -155,9 +170,11 @@ def write_gone(folder: str, name: str, by: str, status: int | None) -> bool:
 
 def main(argv: list[str]) -> int:
     """Keep one worker; the exit status is 0, or NOT_WRITTEN, and both mean that all below is gone."""
-    name, folder, lifeline, socket, *command = argv
+    name, folder, lifeline, socket, group, *command = argv
     deaf()
     open_stderr(folder, name)
+    if group and not join(group):
+        return NOT_JOINED
     become_subreaper()
     keeper = os.getpid()
     worker = os.fork()
