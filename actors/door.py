@@ -1,6 +1,7 @@
 """The door: a job file's bytes become a durable job, or a refusal that says why; nothing in between.
 
-The same file of the same owner is the job that exists; anything else under its id is a conflict.
+The same file of the same owner is the job that exists; anything else under its id is a conflict. Which job a
+file already is, `known` says.
 """
 
 import base64
@@ -11,18 +12,21 @@ import anyio
 from anyio import to_thread
 
 from resumed.schemas import codec, jobfilereader, release
-from resumed.schemas.errors import AuthorError, CommitError, StoreError
+from resumed.schemas.errors import AuthorError, CommitError, FaultyInputError
+from resumed.schemas.instant import Instant
 from resumed.schemas.job import CodeVersion, Job, Person
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.snapshot import STATE_SCHEMA, Admission
+from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Line
 from resumed.schemas.workflow import Contract
-from resumed.store import admission, durable, layout, quarantine, recovery
+from resumed.store import admission, durable
 
 from . import refusals
 from .entry import JobEntry, Stage
+from .known import Known
 from .machine import schedule
 from .machine.admission import first_line
+from .submission import Admitted, Submission
 from .supervisor import Supervisor
 
 OffLoop = Callable[..., Awaitable[Any]]
@@ -56,155 +60,94 @@ class Door:
         off_loop: OffLoop = to_thread.run_sync,
     ) -> None:
         self._supervisor = supervisor
+        self._known = Known(supervisor)
+        supervisor.heard = self._known.heard
         self._workflows = workflows
         self._whole = whole
         """Completes the contract of a Python workflow; AuthorError when it cannot be run."""
         self._off_loop = off_loop
         """Where inputs are judged: patterns and links may take long, and must not hold up the loop."""
 
-    async def admit(
-        self,
-        raw: bytes,
-        *,
-        name: str,
-        requester: Person,
-        via: str,
-        may: Callable[[str], bool] = lambda _: True,
-    ) -> tuple[str, bool] | Refusal:
-        """The job's id, and whether it was there before. FaultyInputError for a bad file.
+    async def admit(self, offered: Submission) -> Admitted | Refusal:
+        """The job that a submission is, admitted now or before. FaultyInputError for a bad file.
 
-        `may` says whether the requester may hand in jobs of a workflow. CommitError when the disk refused:
-        asking again tells whether the job exists.
+        CommitError when the disk refused: asking again tells whether the job exists.
         """
-        file = jobfilereader.read(raw, name)
-        if not may(file.workflow):
-            return refusals.not_submitter(name, file.workflow, requester)
+        file = jobfilereader.read(offered.raw, offered.name)
+        if not offered.may(file.workflow):
+            return refusals.not_submitter(offered.name, file.workflow, offered.requester)
+        if offered.again and (file.id or file.key):
+            return refusals.named(offered.name, f"the id {file.id}" if file.id else f"the key {file.key}")
+        job = file.id or derived_id(file, offered.requester)
+        if not (offered.request or file.key or offered.again):
+            return await self._admit(offered, file, job)
+        async with self._known.alone(offered, file, job):
+            found = await self._known.find(offered, file, job)
+            return found or await self._admit(offered, file, job)
+
+    async def _admit(self, offered: Submission, file: JobFile, job: str) -> Admitted | Refusal:
+        """Admit what is most likely a new job; whether it is one shows when it is made, its folder last.
+
+        What it is comes before what it needs: a job that is there is found whatever became of its workflow.
+        """
+        prepared: tuple[Contract, str] | Refusal | FaultyInputError
+        try:
+            prepared = await self._prepare(offered, file)
+        except FaultyInputError as error:
+            prepared = error
+        if not isinstance(prepared, tuple):
+            if found := await self._known.find(offered, file, job):
+                return found
+            if isinstance(prepared, Refusal):
+                return prepared
+            raise prepared
+        if offered.again:
+            job = await self._known.free(job)
+        record, line = _drawn_up(offered, file, job, *prepared, self._supervisor.clock.now())
+        # A crash between these two leaves names without a job, which are nobody's.
+        await self._known.take(self._known.of_new(offered, file, job))
+        try:
+            await self._make(record, line)
+        except FileExistsError:
+            if found := await self._known.find(offered, file, job):
+                return found
+            raise CommitError(f"cannot admit {job}: its id was taken meanwhile; ask again") from None
+        return Admitted(job=job)
+
+    async def _prepare(self, offered: Submission, file: JobFile) -> tuple[Contract, str] | Refusal:
+        """The contract that a new job is held to, and its inputs with defaults; why there cannot be one."""
+        if offered.hindered:
+            return refusals.disk(offered.name, offered.hindered)
         contract = self._workflows.pick(file.workflow, file.version)
         if isinstance(contract, Refusal):
             return contract
-        what = f"cannot admit {name}"
+        what = f"cannot admit {offered.name}"
         if self._workflows.is_quick(contract):
             inputs = self._workflows.accept(contract, file, what)
         else:
             inputs = await self._off_loop(self._workflows.accept, contract, file, what)
+        schedule.instants(file, self._supervisor.clock.now(), what)
         try:
-            contract = await self._whole(contract)
+            return await self._whole(contract), inputs
         except AuthorError as error:
-            return Refusal(code="workflow", reason=f"cannot admit {name}: {error}")
-        job_id = file.id or derived_id(file, requester)
-        sha256 = codec.digest(raw)
-        while (entry := self._supervisor.entries.get(job_id)) is not None and entry.admitted is not None:
-            await entry.admitted.wait()
-        if entry is None:
-            try:
-                await self._make(job_id, file, contract, inputs, raw, name, requester, via)
-                return job_id, False
-            except FileExistsError:
-                pass  # its folder is made last: that it may be made was the look for one that is there
-        if known := await self._known(job_id, None if not file.id else sha256, requester):
-            return known
-        raise CommitError(f"cannot admit {job_id}: its id was taken meanwhile; ask again")
+            return Refusal(code="workflow", reason=f"{what}: {error}")
 
-    async def _known(
-        self, job_id: str, sha256: str | None, requester: Person
-    ) -> tuple[str, bool] | Refusal | None:
-        """The job of that id, if there is one; without `sha256` the id itself covers what the file says."""
-        supervisor = self._supervisor
-        if job_id not in supervisor.entries and not await supervisor.reads.call(
-            layout.taken, supervisor.layout, job_id
-        ):
-            return None
-        aside = supervisor.layout.quarantine / job_id
-        for folder in (supervisor.layout.job(job_id), supervisor.layout.archived(job_id), aside):
-            try:
-                found = await supervisor.reads.call(recovery.peek, folder)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the id is taken
-                del error
-                continue
-            if sha256 in (None, found.sha256) and found.uid == requester.uid:
-                if folder == aside:
-                    return await self._lies_aside(job_id)
-                if folder == supervisor.layout.job(job_id):
-                    supervisor.take_in(job_id)
-                return job_id, True
-        return Refusal(
-            code="id_taken",
-            reason=f"cannot admit {job_id}: the id is taken by another job file or another owner",
-            commands=(f"resumectl show {job_id}",),
-        )
-
-    async def _lies_aside(self, job_id: str) -> Refusal:
-        try:
-            found = await self._supervisor.disk.call(quarantine.find, self._supervisor.layout, job_id)
-        except StoreError as error:
-            return refusals.set_aside(job_id, str(error))
-        return refusals.set_aside(job_id, found.detail if found is not None else "it was moved meanwhile")
-
-    async def _make(
-        self,
-        job_id: str,
-        file: JobFile,
-        contract: Contract,
-        inputs: str,
-        raw: bytes,
-        name: str,
-        requester: Person,
-        via: str,
-    ) -> None:
-        supervisor = self._supervisor
-        now = supervisor.clock.now()
-        not_before, deadline = schedule.instants(file, now, f"cannot admit {name}")
-        record = Admission(
-            schema=STATE_SCHEMA,
-            id=job_id,
-            admitted=now,
-            requester=requester.name,
-            uid=requester.uid,
-            via=via,
-            name=name,
-            sha256=codec.digest(raw),
-            workflow=contract.workflow,
-            **_spelled(raw),
-        )
-        job = Job(
-            id=job_id,
-            tenant=file.tenant or requester.name,
-            requester=requester.name,
-            owner=file.owner or requester.name,
-            created=now,
-            workflow=contract.workflow,
-            version=contract.version,
-            title=file.title,
-            objective=file.objective or contract.description,
-            inputs=inputs,
-            items_glob=file.items_glob,
-            items_from=_form(file),
-            items_file=file.items_lines or file.items_jsonl,
-            labels=file.labels,
-            sha256=record.sha256,
-            priority=file.priority,
-            after=file.after,
-            not_before=not_before,
-            deadline=deadline,
-        )
-        code = CodeVersion(
-            workflow=contract.workflow,
-            version=contract.version,
-            contract=codec.digest(codec.encode(contract)),
-            release=release.VERSION,
-        )
-        line = first_line(job, contract, file.items or (), code, admission.job_digest(record), now)
-        entry = JobEntry(id=job_id, folder=supervisor.layout.job(job_id), stage=Stage.ADMITTING)
-        entry.uid = requester.uid
+    async def _make(self, record: Admission, line: Line) -> None:
+        """Make the job durable and take it in; FileExistsError when its id is taken."""
+        supervisor, job = self._supervisor, record.id
+        if job in supervisor.entries:
+            raise FileExistsError(f"cannot admit {job}: the id is taken")
+        entry = JobEntry(id=job, folder=supervisor.layout.job(job), stage=Stage.ADMITTING)
+        entry.uid = record.uid
         entry.admitted = anyio.Event()
-        supervisor.entries[job_id] = entry
+        supervisor.entries[job] = entry
         try:
             await supervisor.admissions.admit(record, line)
         except BaseException as error:
-            supervisor.entries.pop(job_id, None)
-            supervisor.sequels.heard(job_id)
+            supervisor.entries.pop(job, None)
+            supervisor.sequels.heard(job)
             if isinstance(error, CommitError):
-                await self._in_doubt(job_id)
+                await self._in_doubt(job)
             raise
         finally:
             admitted, entry.admitted = entry.admitted, None
@@ -220,6 +163,58 @@ class Door:
             return  # whoever asks again finds it, or the next start
         if there:
             supervisor.take_in(job_id)
+
+
+def _drawn_up(
+    offered: Submission, file: JobFile, job_id: str, contract: Contract, inputs: str, now: Instant
+) -> tuple[Admission, Line]:
+    """The two things that make a job durable; FaultyInputError for times that cannot be."""
+    not_before, deadline = schedule.instants(file, now, f"cannot admit {offered.name}")
+    requester = offered.requester
+    record = Admission(
+        schema=STATE_SCHEMA,
+        id=job_id,
+        admitted=now,
+        requester=requester.name,
+        uid=requester.uid,
+        via=offered.via,
+        name=offered.name,
+        sha256=offered.sha256,
+        workflow=contract.workflow,
+        key=file.key,
+        request=offered.request,
+        content=offered.content if offered.request else "",
+        **_spelled(offered.raw),
+    )
+    job = Job(
+        id=job_id,
+        key=file.key,
+        tenant=file.tenant or requester.name,
+        requester=requester.name,
+        owner=file.owner or requester.name,
+        created=now,
+        workflow=contract.workflow,
+        version=contract.version,
+        title=file.title,
+        objective=file.objective or contract.description,
+        inputs=inputs,
+        items_glob=file.items_glob,
+        items_from=_form(file),
+        items_file=file.items_lines or file.items_jsonl,
+        labels=file.labels,
+        sha256=record.sha256,
+        priority=file.priority,
+        after=file.after,
+        not_before=not_before,
+        deadline=deadline,
+    )
+    code = CodeVersion(
+        workflow=contract.workflow,
+        version=contract.version,
+        contract=codec.digest(codec.encode(contract)),
+        release=release.VERSION,
+    )
+    return record, first_line(job, contract, file.items or (), code, admission.job_digest(record), now)
 
 
 def _form(file: JobFile) -> str:

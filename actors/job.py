@@ -23,6 +23,7 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snap
 from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
+from . import receipts
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
@@ -179,6 +180,7 @@ class JobActor:
             take(transition(tentative, events.Tick(), now))
         for message in messages:
             verdict = self._verdict(tentative, message.event, now)
+            verdict = receipts.with_receipt(tentative, message.event, verdict, sequence, now)
             take(verdict)
             verdicts.append(verdict)
         if not entries:

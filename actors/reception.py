@@ -22,6 +22,7 @@ from .machine.transition import transition
 from .mailbox import Message, Reply
 from .placing import Placement
 from .sight import EVERYTHING, Sight
+from .submission import Submission
 from .supervisor import Supervisor
 from .trouble import DiskTrouble
 
@@ -57,14 +58,28 @@ class Reception:
         requester: Person,
         via: str,
         may: Callable[[str], bool] = lambda _: True,
+        request: str = "",
+        again: bool = False,
     ) -> Told | Refusal:
-        """Admit a job file, or find the job that it is; FaultyInputError for a bad one."""
-        if self._trouble is not None and self._trouble.said:
-            return refusals.disk(name, self._trouble.said)
-        found = await self._door.admit(raw, name=name, requester=requester, via=via, may=may)
+        """Admit a job file, or find the job that it is; FaultyInputError for a bad one.
+
+        Under the same `request` id and content the answer is the first one. With `again` the file is
+        deliberately another job than the one it was before.
+        """
+        offered = Submission(
+            raw=raw,
+            name=name,
+            requester=requester,
+            via=via,
+            may=may,
+            request=request,
+            again=again,
+            hindered=self._trouble.said if self._trouble is not None else "",
+        )
+        found = await self._door.admit(offered)
         if isinstance(found, Refusal):
             return found
-        job, repeated = found
+        job = found.job
         entry = self._supervisor.entries.get(job)
         row = None if entry is None else self._supervisor.row(entry)
         if row is None:
@@ -72,8 +87,12 @@ class Reception:
             if isinstance(snapshot, Refusal):
                 return snapshot
             row = views.row(snapshot[0], self._supervisor.clock.now())
-        said = f"{job} exists already: it is {row.status}" if repeated else f"{job} was admitted"
-        return Told(row=row, said=said, repeated=repeated, attempt=row.epoch + (0 if repeated else 1))
+        if not found.repeated:
+            said, attempt = f"{job} was admitted", 1
+        else:
+            under = f" under the key {found.key}" if found.key else ""
+            said, attempt = f"{job} exists already{under}: it is {row.status}", row.epoch
+        return Told(row=row, said=said, repeated=found.repeated, attempt=attempt, known=found.known)
 
     async def tell(self, job: str, request: events.Request) -> Told | Refusal:
         """Carry a request to the job; CommitError when its outcome is unknown, GoneError at the end."""
@@ -99,12 +118,19 @@ class Reception:
     def _told(self, verdict: Any, snapshot: Snapshot) -> Told | Refusal:
         if isinstance(verdict, Refusal):
             return verdict
-        row = views.row(snapshot, self._supervisor.clock.now())
-        will_run = row.status in (Status.READY, Status.RESUMING, Status.RUNNING, Status.WAITING)
-        attempt = snapshot.epoch if snapshot.attempt is not None or not will_run else snapshot.epoch + 1
-        changed = isinstance(verdict, Entry)
+        now = self._supervisor.clock.now()
+        row, changed = views.row(snapshot, now), isinstance(verdict, Entry)
+        receipt = verdict.changes.receipt if changed else verdict.receipt
+        if receipt is not None:
+            return Told(
+                row=row,
+                said=receipt.said,
+                attempt=receipt.attempt,
+                repeated=receipt.repeated,
+                known=not changed,
+            )
         said = views.said(snapshot, verdict.decision.choice) if changed else verdict.reason
-        return Told(row=row, said=said, attempt=attempt, repeated=not changed)
+        return Told(row=row, said=said, attempt=views.attempt(snapshot, now), repeated=not changed)
 
     # ---- looking --------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What is said of a job that cannot be asked: that there is none, or that it is set aside, and why."""
+"""What is said of a job that cannot be asked or handed in: that there is none, another, or what hinders."""
 
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
@@ -31,4 +31,40 @@ def set_aside(job: str, why: str) -> Refusal:
     """The job is there, and cannot be read as it is."""
     return Refusal(
         code="set_aside", reason=f"{job} is set aside: {why}", commands=("resumectl quarantine list",)
+    )
+
+
+def id_taken(name: str, job: str) -> Refusal:
+    """The id that a file names, or that is derived for it, is another's."""
+    return Refusal(
+        code="id_taken",
+        reason=f"cannot admit {name}: the id {job} is taken by another job file or another owner",
+        commands=(f"resumectl show {job}",),
+    )
+
+
+def gone_for_good(name: str, job: str) -> Refusal:
+    """The job was there, and was discarded or pruned; its id stays known."""
+    return Refusal(
+        code="removed",
+        reason=f"cannot admit {name}: it was job {job}, which is gone for good; give it another id or key",
+        commands=("resumectl list -a",),
+    )
+
+
+def other_content(name: str, request: str, job: str) -> Refusal:
+    """The request id was used before, for another file."""
+    return Refusal(
+        code="request_conflict",
+        reason=f"cannot admit {name}: the request id {request} was given before, with other content, for "
+        f"job {job}",
+        commands=(f"resumectl show {job}",),
+    )
+
+
+def named(name: str, what: str) -> Refusal:
+    """A file that names itself cannot be another job."""
+    return Refusal(
+        code="named",
+        reason=f"cannot admit {name} again: {what} is its own name for one job; change it or leave it out",
     )

@@ -4,8 +4,11 @@ It reads names only, no job. A failed look is no verdict: the shard is looked at
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
+
+import anyio
 
 from resumed.schemas.errors import UnreadableError
 from resumed.store import archive
@@ -19,6 +22,8 @@ logger = logging.getLogger(__name__)
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two looks at a shard that cannot be listed."""
+READERS = 8
+T = TypeVar("T")
 
 
 class Roll:
@@ -81,3 +86,16 @@ class Roll:
         except UnreadableError as error:
             logger.error("the archive could not be counted whole: %s", error)
             return ()
+
+
+async def each_for_itself(entries: list[T], read: Callable[[T], Awaitable[None]]) -> None:
+    """Read each job for itself, some at once; one that is slow holds up its own place only."""
+    queue = list(reversed(entries))
+
+    async def reader() -> None:
+        while queue:
+            await read(queue.pop())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(READERS):
+            group.start_soon(reader)

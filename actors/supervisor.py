@@ -24,7 +24,7 @@ from resumed.schemas.errors import (
     UnreadableError,
 )
 from resumed.schemas.instant import Instant
-from resumed.schemas.snapshot import Line, Snapshot
+from resumed.schemas.snapshot import Admission, Line, Snapshot
 from resumed.schemas.views import JobRow
 from resumed.store import archive, files, migration, quarantine, recovery
 from resumed.store.layout import Layout
@@ -41,7 +41,7 @@ from .machine.apply import apply
 from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
 from .pools import Spawn
-from .roll import Roll
+from .roll import Roll, each_for_itself
 from .sequels import Sequels
 from .timers import Timers
 from .workshop import Workshop
@@ -76,6 +76,7 @@ class Supervisor:
         self.entries: dict[str, JobEntry] = {}
         self.unproven: dict[str, str] = {}
         """Workers of an earlier daemon whose end nobody can prove: name -> what is known."""
+        self.heard: Callable[[Admission], None] = lambda _: None  # told of each open job that was read
         self.loading = 0
         self.loaded = anyio.Event()
         self.roll = Roll(
@@ -123,18 +124,11 @@ class Supervisor:
     # ---- loading --------------------------------------------------------------------------------------
 
     async def _load_all(self, entries: list[JobEntry]) -> None:
-        """Read each job for itself, some at once; one that is slow holds up its own place only."""
-        queue = list(reversed(entries))
+        async def counted(entry: JobEntry) -> None:
+            await self._load_first(entry)
+            self.loading -= 1
 
-        async def reader() -> None:
-            while queue:
-                entry = queue.pop()
-                await self._load_first(entry)
-                self.loading -= 1
-
-        async with anyio.create_task_group() as group:
-            for _ in range(8):
-                group.start_soon(reader)
+        await each_for_itself(entries, counted)
         self.loaded.set()
 
     async def _load_first(self, entry: JobEntry) -> None:
@@ -151,6 +145,7 @@ class Supervisor:
             self._aside(entry, f"cannot read {entry.id}: {said}")
         else:
             entry.uid = recovered.admission.uid
+            self.heard(recovered.admission)
             self._row(entry, recovered.snapshot)
             if has_work(recovered.snapshot) or entry.box:
                 self._activate(entry)

@@ -110,6 +110,17 @@ def view(snapshot: Snapshot, now: Instant, folder: str) -> JobView:
     )
 
 
+def attempt(snapshot: Snapshot, now: Instant) -> int:
+    """The attempt (epoch) that is open, or will be opened next when the job is to run; else the last one."""
+    will_run = standing.status(snapshot, now) in (
+        Status.READY,
+        Status.RESUMING,
+        Status.RUNNING,
+        Status.WAITING,
+    )
+    return snapshot.epoch if snapshot.attempt is not None or not will_run else snapshot.epoch + 1
+
+
 def said(snapshot: Snapshot, choice: str) -> str:
     """What a request did, as a sentence."""
     job = snapshot.job.id

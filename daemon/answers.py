@@ -15,6 +15,7 @@ from attrs import frozen
 
 from resumed.schemas import codec, control
 from resumed.schemas.errors import CommitError, FaultyInputError, GoneError, ResumedError
+from resumed.schemas.receipt import REQUEST
 from resumed.schemas.refusal import Refusal
 
 from . import varlink
@@ -65,6 +66,9 @@ class Answers:
             asked: Any = codec.from_plain(
                 _without_nulls(call, method), method.takes, f"cannot read the parameters of {call.method}"
             )
+            if not REQUEST.match(getattr(asked, "request", "") or "-"):
+                what = f"cannot read the parameters of {call.method}"
+                raise FaultyInputError(what, ("expected up to 128 visible ASCII characters @ $.request",))
             if method.over is Over.JOB:
                 asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
             elif method.role in DECIDING:

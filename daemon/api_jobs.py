@@ -1,6 +1,6 @@
 """The socket's methods that look at jobs and carry people's requests to them."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from attrs import evolve, frozen
 
@@ -24,10 +24,16 @@ NO_ITEM = "no_such_item"
 
 @frozen(kw_only=True)
 class SubmitAsked:
-    """A job file's text, and the name it is spoken of by."""
+    """A job file's text, and the name it is spoken of by (one that ends in `.toml` is TOML).
+
+    Under a `request` id the same text is answered once, and the same ever after, as long as its job is there;
+    another text is a conflict. With `again` it is deliberately another job than the same text was before.
+    """
 
     file: str
     name: str = ""
+    again: bool = False
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -55,31 +61,40 @@ class ShowAsked:
 
 @frozen(kw_only=True)
 class ReasonAsked:
-    """A job, and why; with a `record`, only if the job still stands at it."""
+    """A job, and why; with a `record`, only if the job still stands at it.
+
+    Under a `request` id the same command is answered once, and so for seven days; another is a conflict.
+    """
 
     job: str
     reason: str = ""
     record: int = 0
+    request: str = ""
 
 
 @frozen(kw_only=True)
 class PauseAsked:
-    """A job, and why; with `now`, what runs is stopped too."""
+    """A job, and why; with `now`, what runs is stopped too. `record` and `request` as for Resume."""
 
     job: str
     reason: str = ""
     record: int = 0
+    request: str = ""
     now: bool = False
 
 
 @frozen(kw_only=True)
 class ItemsAsked:
-    """A job and some of its items (none named: all that failed or are held), and why."""
+    """A job and some of its items (none named: all that failed or are held), and why.
+
+    `record` and `request` as for Resume.
+    """
 
     job: str
     items: tuple[str, ...] = ()
     reason: str = ""
     record: int = 0
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -122,6 +137,8 @@ async def submit(desk: Desk, peer: Peer, asked: SubmitAsked) -> ToldAnswer | Ref
         requester=peer.person,
         via="socket",
         may=lambda workflow: peer.permit.of_workflow(Role.SUBMITTER, workflow),
+        request=asked.request,
+        again=asked.again,
     )
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
 
@@ -175,37 +192,38 @@ async def _row(desk: Desk, job: str) -> JobRow | Refusal:
 
 async def pause(desk: Desk, peer: Peer, asked: PauseAsked) -> ToldAnswer | Refusal:
     """Start nothing new of a job; with `now`, also stop what runs."""
-    return await _tell(
-        desk, asked.job, Pause(by=peer.person, reason=asked.reason, record=asked.record, now=asked.now)
-    )
+    return await _tell(desk, peer, asked, Pause, now=asked.now)
 
 
 async def resume(desk: Desk, peer: Peer, asked: ReasonAsked) -> ToldAnswer | Refusal:
     """Go on with a paused or held job."""
-    return await _tell(desk, asked.job, Resume(by=peer.person, reason=asked.reason, record=asked.record))
+    return await _tell(desk, peer, asked, Resume)
 
 
 async def cancel(desk: Desk, peer: Peer, asked: ReasonAsked) -> ToldAnswer | Refusal:
     """End a job: nothing new starts, what runs is stopped."""
-    return await _tell(desk, asked.job, Cancel(by=peer.person, reason=asked.reason, record=asked.record))
+    return await _tell(desk, peer, asked, Cancel)
 
 
 async def retry(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusal:
     """Give failed or held items a fresh set of tries."""
-    return await _tell(
-        desk, asked.job, Retry(by=peer.person, items=asked.items, reason=asked.reason, record=asked.record)
-    )
+    return await _tell(desk, peer, asked, Retry, items=asked.items)
 
 
 async def skip(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusal:
     """Leave items out and go on with the others."""
-    return await _tell(
-        desk, asked.job, Skip(by=peer.person, items=asked.items, reason=asked.reason, record=asked.record)
-    )
+    return await _tell(desk, peer, asked, Skip, items=asked.items)
 
 
-async def _tell(desk: Desk, job: str, request: Request) -> ToldAnswer | Refusal:
-    told = await desk.jobs.tell(job, request)
+async def _tell(
+    desk: Desk,
+    peer: Peer,
+    asked: ReasonAsked | PauseAsked | ItemsAsked,
+    kind: Callable[..., Request],
+    **more: object,
+) -> ToldAnswer | Refusal:
+    request = kind(by=peer.person, reason=asked.reason, record=asked.record, request=asked.request, **more)
+    told = await desk.jobs.tell(asked.job, request)
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
 
 

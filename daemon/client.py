@@ -13,6 +13,10 @@ from resumed.schemas import control
 CONNECT_WITHIN = 2.0
 ANSWER_WITHIN = 120.0
 SYSTEM = "/run/resumed/control"
+AGAIN_WITHIN = 60.0
+"""Seconds in which a command without an answer is asked again: a daemon that restarts is back by then."""
+PAUSE_FIRST = 0.1
+PAUSE_MOST = 1.0
 CHUNK = 64 * 1024
 _ADDRESS_BYTES = 107
 """What the kernel takes as a socket's path."""
@@ -72,9 +76,45 @@ class Client:
         self._socket.close()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The answer's parameters; CallError for an error answer."""
+        """The answer's parameters; CallError for an error answer.
+
+        What changes something is sent under a request id of its own. Where no answer came, or one that the
+        outcome is unknown, it is asked again under that id for up to AGAIN_WITHIN seconds: it takes effect
+        once, and this returns its first answer. UnreachableError, when the daemon stays away, means that it
+        may or may not be in force.
+        """
+        if method not in control.CHANGING:
+            return self._ask(method, parameters)
+        parameters.setdefault("request", os.urandom(16).hex())
+        deadline, pause = time.monotonic() + AGAIN_WITHIN, PAUSE_FIRST
+        while True:
+            try:
+                return self._ask(method, parameters)
+            except UnreachableError as error:
+                self._come_back(deadline, error)
+            except CallError as error:
+                if error.name != control.ERROR_UNKNOWN_OUTCOME or time.monotonic() + pause > deadline:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, PAUSE_MOST)
+
+    def _ask(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         self._send({"method": f"{control.INTERFACE}.{method}", "parameters": parameters})
         return self._receive()[0]
+
+    def _come_back(self, deadline: float, lost: UnreachableError) -> None:
+        """Connects again, once the daemon is there; the loss, when it stays away."""
+        self.close()
+        self._held.clear()
+        while True:
+            try:
+                self._socket = self._connect()
+                return
+            except UnreachableError:
+                if time.monotonic() + PAUSE_MOST > deadline:
+                    why = f"{lost.reason}, and it did not come back; the command may or may not be in force"
+                    raise UnreachableError(self.path, why) from None
+            time.sleep(PAUSE_MOST)
 
     def stream(self, method: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         """The parameters of answer after answer, however long each takes, until the last."""

@@ -43,7 +43,15 @@ class Jobs(Protocol):
     """The supervisor, as the outside sees it."""
 
     async def submit(
-        self, raw: bytes, *, name: str, requester: Person, via: str, may: Callable[[str], bool]
+        self,
+        raw: bytes,
+        *,
+        name: str,
+        requester: Person,
+        via: str,
+        may: Callable[[str], bool],
+        request: str = "",
+        again: bool = False,
     ) -> Told | Refusal:
         """Admits a job file of a workflow that `may` lets pass; FaultyInputError for a bad one."""
 

@@ -34,6 +34,9 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 def _submit(made: argparse.ArgumentParser) -> None:
     made.add_argument("file", metavar="FILE|-", help="a job file, JSON or TOML; - reads standard input")
     made.add_argument("--wait", action="store_true", help="watch the job until it ends or needs a person")
+    made.add_argument(
+        "--again", action="store_true", help="the same content once more, deliberately as another job"
+    )
 
 
 def _list(made: argparse.ArgumentParser) -> None:

@@ -24,7 +24,10 @@ ERRORS = {
     control.ERROR_REFUSED: ("code: string, reason: string, commands: []string", "Nothing was changed."),
     control.ERROR_NO_SUCH: ("kind: string, name: string, reason: string", "Nobody has that name."),
     control.ERROR_NOT_PERMITTED: ("method: string, reason: string", "The peer has not the role."),
-    control.ERROR_UNKNOWN_OUTCOME: ("reason: string", "The command may or may not be in force: ask again."),
+    control.ERROR_UNKNOWN_OUTCOME: (
+        "reason: string",
+        "It may or may not be in force: ask again with the same request id.",
+    ),
     control.ERROR_FAULTY: ("reason: string, problems: []string", "What was offered does not hold."),
 }
 

@@ -28,7 +28,7 @@ def submit(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot submit {name}: not UTF-8 at byte {error.start}") from None
-    answer = client.call("Submit", file=text, name=name)
+    answer = client.call("Submit", file=text, name=name, again=asked.again)
     if not (asked.wait and screen.as_json):
         show_told(screen, answer)
     return waiting.follow(screen, client, answer["told"]["row"]["id"]) if asked.wait else control.EXIT_DONE

@@ -18,9 +18,12 @@ ERROR_NO_SUCH = f"{INTERFACE}.NoSuch"
 ERROR_NOT_PERMITTED = f"{INTERFACE}.NotPermitted"
 """Parameters: method, reason."""
 ERROR_UNKNOWN_OUTCOME = f"{INTERFACE}.OutcomeUnknown"
-"""Parameters: reason. The command may or may not be in force: ask again."""
+"""Parameters: reason. The command may or may not be in force: ask again with the same request id."""
 ERROR_FAULTY = f"{INTERFACE}.Faulty"
 """Parameters: reason, problems (list of text)."""
+
+CHANGING = frozenset({"Submit", "Pause", "Resume", "Cancel", "Retry", "Skip"})
+"""Methods that take a request id, so that they can be asked again when no answer came."""
 
 EXIT_DONE = 0
 EXIT_REFUSED = 1

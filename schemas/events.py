@@ -11,7 +11,7 @@ from .ledger import Obstacle
 
 
 # Requests of persons. One with a `record` is meant for the job as it stood at that line, and is refused where
-# the job has moved on.
+# the job has moved on. One with a `request` id is answered under that id once, and the same ever after.
 @frozen(kw_only=True)
 class Pause:
     """Start nothing new; with `now`, also stop what runs."""
@@ -19,6 +19,7 @@ class Pause:
     by: Person
     reason: str = ""
     record: int = 0
+    request: str = ""
     now: bool = False
 
 
@@ -29,6 +30,7 @@ class Resume:
     by: Person
     reason: str = ""
     record: int = 0
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -38,6 +40,7 @@ class Cancel:
     by: Person
     reason: str = ""
     record: int = 0
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -48,6 +51,7 @@ class Retry:
     items: tuple[str, ...] = ()
     reason: str = ""
     record: int = 0
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -58,6 +62,7 @@ class Skip:
     items: tuple[str, ...] = ()
     reason: str = ""
     record: int = 0
+    request: str = ""
 
 
 Request = Pause | Resume | Cancel | Retry | Skip

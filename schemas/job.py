@@ -21,6 +21,8 @@ class Job:
     created: Instant
     workflow: str
     version: int
+    key: str = ""
+    """The business name of the work, by which another file of the same user finds this job."""
     title: str = ""
     objective: str = ""
     inputs: str = "{}"

@@ -10,6 +10,8 @@ ID = re.compile(r"(?!.*\.reason\.json\Z)[a-z0-9][a-z0-9._-]{0,63}\Z")
 MAX_BYTES = 1024 * 1024
 MAX_ITEMS = 10_000
 MAX_NAME = 1024
+MAX_KEY = 512
+"""Characters of a business key."""
 MAX_AFTER = 100
 """Jobs that one job may wait for."""
 
@@ -55,6 +57,8 @@ class JobFile:
     workflow: str
     version: int | None = None
     id: str = ""
+    key: str = ""
+    """The business name of the work."""
     tenant: str = ""
     title: str = ""
     objective: str = ""

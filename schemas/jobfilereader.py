@@ -10,13 +10,13 @@ from typing import Any
 from . import codec, jobschedule, strict, tomltext
 from .errors import FaultyInputError
 from .filetable import Table, kind
-from .jobfile import ID, MAX_BYTES, MAX_ITEMS, FileItem, JobFile, item_name_problem, path_problem
+from .jobfile import ID, MAX_BYTES, MAX_ITEMS, MAX_KEY, FileItem, JobFile, item_name_problem, path_problem
 
 MAX_TEXT = 64 * 1024
 """Characters in any one string."""
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("key", "limits", "on_failed")
+_LATER = ("limits", "on_failed")
 _FORMS = ("glob", "lines", "jsonl")
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
@@ -38,6 +38,7 @@ def read(raw: bytes, name: str) -> JobFile:
         workflow=workflow,
         version=version,
         id=job,
+        key=_key(table),
         tenant=_matching(table, "tenant", _TENANT, "a slug"),
         title=table.text("title"),
         objective=table.text("objective"),
@@ -51,6 +52,14 @@ def read(raw: bytes, name: str) -> JobFile:
     if problems:
         raise FaultyInputError(what, tuple(problems[:20]))
     return file
+
+
+def _key(table: Table) -> str:
+    written = table.has("key")
+    key = table.text("key")
+    if written and not (key.isprintable() and 0 < len(key) <= MAX_KEY):
+        table.problem("key", f"expected 1 to {MAX_KEY} characters that can be shown")
+    return key
 
 
 def _parsed(raw: bytes, name: str, what: str) -> Any:

@@ -19,6 +19,7 @@ from .job import (
     Try,
 )
 from .ledger import Approval, Effect, Question, Wait
+from .receipt import Receipt
 from .table import ItemTable
 from .workflow import Contract
 
@@ -58,6 +59,8 @@ class Snapshot:
     waits: tuple[Wait, ...] = ()
     questions: tuple[Question, ...] = ()
     sources: SourceReport | None = None
+    receipts: dict[str, Receipt] = field(factory=dict)
+    """What requests with an id were answered first, by `receipt.key`, oldest first."""
 
 
 @frozen(kw_only=True)
@@ -84,6 +87,9 @@ class Changes:
     """All open waits, when any of them changed."""
     sources: SourceReport | None = None
     cleared: tuple[str, ...] = ()
+    receipt: Receipt | None = None
+    forgotten: tuple[str, ...] = ()
+    """The receipts that go as this one comes."""
 
 
 @frozen(kw_only=True)
@@ -186,3 +192,8 @@ class Admission:
     base64: str | None = None
     workflow: str = ""
     """The workflow's name, so that whose affair a job is can be told without reading it whole."""
+    key: str = ""
+    """The business name of its work."""
+    request: str = ""
+    """The request id it was handed in under, and the digest of what that id covers."""
+    content: str = ""

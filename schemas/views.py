@@ -114,7 +114,9 @@ class Told:
     attempt: int = 0
     """The attempt (epoch) that runs now or will run next; 0 when none will."""
     repeated: bool = False
-    """True when the job already stood so and nothing was written."""
+    """True when the job already stood so and nothing of it was changed."""
+    known: bool = False
+    """True when the same request id was answered before: this is that first answer, beside the row of now."""
 
 
 @frozen(kw_only=True)

@@ -76,3 +76,12 @@ def read_file(path: Path) -> bytes:
     if found.name != path.name:
         raise DamagedError(f"{what}: it is the name {found.name}", path=str(path))
     return found.holds.encode()
+
+
+def drop(folder: Path, kind: str, uid: int, value: str) -> None:
+    """Give a name up: only for one that nobody was ever told of, or whose holder is gone for good."""
+    target = folder / spell(kind, uid, value)
+    with durable.writing("give up the name", target):
+        if durable.exists(target):
+            durable.unlink(target)
+        durable.sync_folder(folder)

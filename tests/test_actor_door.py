@@ -1,18 +1,24 @@
 """The door by itself: what it does beside the loop."""
 
 import threading
-from typing import cast
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from loop import world
 
 from resumed.actors.door import Door
+from resumed.actors.submission import Submission
 from resumed.actors.supervisor import Supervisor
 from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.instant import Instant
 from resumed.schemas.job import Person
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import Contract
+from resumed.store import layout
 
 pytestmark = pytest.mark.anyio
 ANNA = Person(uid=1000, name="anna", via="socket")
@@ -40,12 +46,22 @@ async def _whole(contract: Contract) -> Contract:
     return contract
 
 
-async def test_inputs_are_judged_beside_the_loop() -> None:
+class InPlace:
+    """A disk that answers at once."""
+
+    async def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+
+async def test_inputs_are_judged_beside_the_loop(tmp_path: Path) -> None:
     """A pattern or a link that takes long to judge holds up no other job: the loop is not what judges."""
     judge = Judge()
-    door = Door(cast(Supervisor, None), judge, _whole)
+    store = layout.create(tmp_path / "state", "id", Instant(wall=0, boot="b", up=0))
+    supervisor = SimpleNamespace(entries={}, reads=InPlace(), layout=store)
+    door = Door(cast(Supervisor, supervisor), judge, _whole)
+    offered = Submission(raw=b'{"workflow":"x","items":["a"]}', name="a.json", requester=ANNA, via="socket")
     with pytest.raises(FaultyInputError, match="no input will do"):
-        await door.admit(b'{"workflow":"x","items":["a"]}', name="a.json", requester=ANNA, via="socket")
+        await door.admit(offered)
 
     assert 1 == len(judge.threads)
     assert threading.get_ident() not in judge.threads

@@ -5,6 +5,7 @@ Never decides anything: a newer release must read old lines as they were meant w
 
 from typing import Any
 
+from resumed.schemas import receipt
 from resumed.schemas.instant import Instant
 from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
@@ -27,6 +28,10 @@ def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
         fields["items"] = snapshot.items.put(changes.items)
     if changes.state:
         fields["state"] = {**snapshot.state, **changes.state}
+    if changes.receipt is not None:
+        kept = {name: one for name, one in snapshot.receipts.items() if name not in changes.forgotten}
+        kept[receipt.key(changes.receipt.uid, changes.receipt.request)] = changes.receipt
+        fields["receipts"] = kept
     if changes.tries or changes.ended:
         tries = {unit: row for unit, row in snapshot.tries.items() if unit not in changes.ended}
         for row in changes.tries:

@@ -10,7 +10,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import course, requests, work
+from . import course, receipts, requests, work
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -40,6 +40,8 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
     """
     name, decider, law = ROUTES[type(event)]
     event = _legible(event)
+    if decider == "person" and (answered := receipts.known(snapshot, event, now)) is not None:
+        return answered
     draft = Draft(snapshot, now)
     if snapshot.outcome is not None and decider != "person":
         choice: str | Refusal | Unchanged = Unchanged(reason=f"{snapshot.job.id} has ended")

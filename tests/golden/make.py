@@ -14,12 +14,22 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 # E402 below: the path above has to be set first.
+from attrs import evolve  # noqa: E402
 from faults import world  # noqa: E402
 
 from resumed.schemas import codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
-from resumed.schemas.snapshot import STATE_SCHEMA, Changes, Decision, Entry, Line, Snapshot  # noqa: E402
+from resumed.schemas.receipt import Receipt  # noqa: E402
+from resumed.schemas.snapshot import (  # noqa: E402
+    STATE_SCHEMA,
+    Admission,
+    Changes,
+    Decision,
+    Entry,
+    Line,
+    Snapshot,
+)
 from resumed.schemas.table import ItemTable  # noqa: E402
 from resumed.schemas.workflow import Contract, OnChange, Pinning, StepContract, StepKind  # noqa: E402
 from resumed.store import (  # noqa: E402
@@ -260,17 +270,37 @@ def snapshot() -> Snapshot:
         sources=j.SourceReport(
             epoch=2, at=m(8), through=7, over=True, compared=6, held=1, reopened=2, kept=3, unreadable=1
         ),
+        receipts={"1001 r-1": receipt("r-1"), "1001 r-2": receipt("r-2")},
+    )
+
+
+def receipt(request: str) -> Receipt:
+    """What a request was answered."""
+    return Receipt(
+        uid=1001,
+        request=request,
+        content=codec.digest(request.encode()),
+        at=m(11),
+        said="harbour-7 is paused",
+        attempt=2,
+        repeated=True,
+    )
+
+
+def admitted() -> Admission:
+    """How the job came in, with all that is known of that."""
+    return evolve(
+        world.admission_of(ID), workflow="label", key="invoice-7", request="r-0", content=codec.digest(b"0")
     )
 
 
 def first() -> Line:
     """Line 1 with all that a line and an entry may hold."""
     snap = snapshot()
-    adm = world.admission_of(ID)
     return Line(
         sequence=1,
         epoch=0,
-        previous=admission.job_digest(adm),
+        previous=admission.job_digest(admitted()),
         at=m(0),
         opening=snap,
         entries=(
@@ -314,12 +344,14 @@ def changes(snap: Snapshot) -> Changes:
         waits=snap.waits,
         sources=snap.sources,
         cleared=("hold", "pause"),
+        receipt=receipt("r-3"),
+        forgotten=("1001 r-1",),
     )
 
 
 def grow(place: layout.Layout) -> None:
     """A job with a torn line in its past, two checkpoints and an artifact."""
-    admission.admit(place, world.admission_of(ID), first())
+    admission.admit(place, admitted(), first())
     ch = changes(snapshot())
     folder = place.job(ID)
     opened = world.open_job(folder)
