@@ -100,11 +100,19 @@ def _commands() -> Any:
     @top.command()
     @click.argument("folder", metavar="DIR")
     @click.option("--json", "as_json", is_flag=True, help="print what was found as JSON")
-    def fsck(folder: str, as_json: bool) -> None:
-        """Read a store whole and say what is wrong with it; changes nothing."""
-        from . import check
+    @click.option("--repair", is_flag=True, help="move what is damaged out of the way; deletes nothing")
+    def fsck(folder: str, as_json: bool, repair: bool) -> None:
+        """Read a store whole and say what is wrong with it; changes nothing, but with --repair.
 
-        raise _LeaveError(check.run(Path(folder), as_json=as_json))
+        Exit status: 0 clean, 1 damage, 3 not all could be read; with --repair also 75, a daemon holds it.
+        """
+        from . import check, logs
+
+        try:
+            run = check.run_repair if repair else check.run
+            raise _LeaveError(run(Path(folder), as_json=as_json))
+        except BusyError as error:
+            raise _LeaveError(control.EXIT_TEMPORARY, logs.escape(str(error))) from None
 
     return top
 

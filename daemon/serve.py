@@ -145,13 +145,13 @@ def shelf_of(config: Config) -> WorkflowShelf:
 
 
 def _hold(layout: Layout, clock: Clock, take_over: bool) -> Lock:
-    ours = _own_identity(clock)
+    ours = own_identity(clock)
     return takeover.hold(layout, ours, clock) if take_over else lock.hold(layout, ours)
 
 
 def _made(config: Config, clock: Clock) -> Layout:
     try:
-        layout = store_layout.create(config.state, _new_id(), clock.now())
+        layout = store_layout.create(config.state, new_id(), clock.now())
     except FileExistsError:
         raise BusyError(f"cannot make the store {config.state}: another process is making it") from None
     except OSError as error:
@@ -241,12 +241,12 @@ def _say_ready(had: Taken, jobs: Jobs) -> None:
     )
 
 
-def _new_id() -> str:
+def new_id() -> str:
     """A store's id is drawn once, by the kernel."""
     return Path("/proc/sys/kernel/random/uuid").read_text("ascii").strip()
 
 
-def _own_identity(clock: Clock) -> dict[str, str | int]:
+def own_identity(clock: Clock) -> dict[str, str | int]:
     """Who holds the lock, for people and for a later daemon that looks."""
     pid = os.getpid()
     return {"boot": clock.now().boot, "pid": pid, "start": start_time(pid) or 0}

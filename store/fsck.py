@@ -4,7 +4,7 @@ Beside a running daemon a finding can be a file on its way; what counts is what 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attrs import frozen
@@ -12,12 +12,14 @@ from attrs import frozen
 from resumed.schemas import codec
 from resumed.schemas.errors import FaultyInputError, StoreError
 
-from . import durable, examine, files, identities, intake, layout, quarantine, reserve
+from . import durable, examine, files, identities, intake, layout, names, quarantine, reserve
 from .examine import Finding
 from .recovery import Apply
 
+NOTES = frozenset({"temporary", "stray", "unfinished", "torn"})
+"""What a crash or a person leaves, and recovery lives with: reported, and the store is clean."""
 _NAME = re.compile(r"[0-9a-f]{64}\Z")
-_KNOWN = frozenset({"lock", "store.json", reserve.NAME, *layout.FOLDERS})
+_KNOWN = frozenset({"lock", "store.json", "lost", reserve.NAME, *layout.FOLDERS})
 
 
 @frozen(kw_only=True)
@@ -120,25 +122,25 @@ def _placed(folder: Path) -> Iterator[Finding]:
 
 def _quarantine(place: layout.Layout) -> tuple[int, list[Finding]]:
     findings: list[Finding] = []
-    names = _list(place.quarantine, findings)
+    listed = _list(place.quarantine, findings)
     others: list[Finding] = []
-    left = {name for name in names if durable.is_temporary(name)}
-    folders = {name for name in names if name not in left and _is_folder(place.quarantine / name, others)}
+    left = {name for name in listed if durable.is_temporary(name)}
+    folders = {name for name in listed if name not in left and _is_folder(place.quarantine / name, others)}
     findings += [one for one in others if one.code == "unreadable"]
     for name in sorted(folders):
         path = quarantine.reason_path(place, name)
         try:
             quarantine.read_reason(path)
         except (StoreError, FaultyInputError) as error:
-            code = examine.code_of(error) if path.name in names else "missing"
+            code = examine.code_of(error) if path.name in listed else "missing"
             findings.append(Finding(path=str(path), job=name, code=code, detail=str(error)))
-    findings += _beside(place.quarantine, [n for n in names if n not in folders], folders)
+    findings += _beside(place.quarantine, [n for n in listed if n not in folders], folders)
     return len(folders), findings
 
 
-def _beside(folder: Path, names: list[str], owners: set[str]) -> Iterator[Finding]:
+def _beside(folder: Path, listed: list[str], owners: set[str]) -> Iterator[Finding]:
     """Files that must belong to something beside them: reasons, and left-overs that belong to nothing."""
-    for name in names:
+    for name in listed:
         owner = name.removesuffix(quarantine.REASON)
         if durable.is_temporary(name):
             yield _of_store(folder / name, "temporary", "a left-over of a crash")
@@ -157,17 +159,36 @@ def _claimed(place: layout.Layout) -> Iterator[Finding]:
 
 def _rejected(place: layout.Layout) -> Iterator[Finding]:
     found: list[Finding] = []
-    names = _list(place.rejected, found)
-    reasons = [name for name in names if name.endswith(intake.REASON)]
-    refused = {name for name in names if name not in reasons and not durable.is_temporary(name)}
+    listed = _list(place.rejected, found)
+    reasons = [name for name in listed if name.endswith(intake.REASON)]
+    refused = {name for name in listed if name not in reasons and not durable.is_temporary(name)}
     for name in sorted(refused):
-        if f"{name}{intake.REASON}" not in reasons:
+        if f"{name}{intake.REASON}" in reasons:
+            yield from _refused(place.rejected / name)
+        else:
             yield _of_store(
                 place.rejected / name, "missing", "it was refused, and no reason stands beside it"
             )
-    temporary = [name for name in names if durable.is_temporary(name)]
+    temporary = [name for name in listed if durable.is_temporary(name)]
     yield from _beside(place.rejected, [*reasons, *temporary], refused)
     yield from found
+
+
+def _refused(path: Path) -> Iterator[Finding]:
+    reason = path.with_name(f"{path.name}{intake.REASON}")
+    try:
+        found = intake.read_rejection(reason)
+    except (StoreError, FaultyInputError) as error:
+        yield _of_store(reason, examine.code_of(error), str(error))
+        return
+    try:
+        marks = intake.marks_of(path)
+    except OSError as error:
+        yield _of_store(path, "unreadable", f"cannot be read: {error.strerror}")
+        return
+    # An inode is another one wherever the store was copied to: only bytes are held against the reason.
+    if marks.sha256 != found.file.sha256:
+        yield _of_store(path, "damaged", "its bytes are not those that were refused")
 
 
 def _names(place: layout.Layout) -> Iterator[Finding]:
@@ -177,6 +198,8 @@ def _names(place: layout.Layout) -> Iterator[Finding]:
             yield _of_store(place.names / name, "temporary", "a left-over of a crash")
         elif not _NAME.match(name):
             yield _of_store(place.names / name, "stray", "no name of ours")
+        else:
+            yield from _checked(place.names / name, names.read_file)
     yield from found
 
 
@@ -188,4 +211,13 @@ def _workers(place: layout.Layout) -> Iterator[Finding]:
             yield _of_store(place.workers / name, "temporary", "a left-over of a crash")
         elif not known:
             yield _of_store(place.workers / name, "stray", "no file of ours")
+        elif name.endswith(identities.IDENTITY):
+            yield from _checked(place.workers / name, identities.verify)
     yield from found
+
+
+def _checked(path: Path, read: Callable[[Path], object]) -> Iterator[Finding]:
+    try:
+        read(path)
+    except (StoreError, FaultyInputError) as error:
+        yield _of_store(path, examine.code_of(error), str(error))

@@ -6,6 +6,9 @@ own, writes the `.gone` file by itself: create, sync, sync the folder.
 
 from pathlib import Path
 
+from resumed.schemas import checked
+from resumed.schemas.errors import FaultyInputError
+
 from . import durable
 from .layout import Layout
 
@@ -37,6 +40,16 @@ def read(layout: Layout, name: str) -> bytes:
     target = identity_path(layout, name)
     with durable.reading(target):
         return durable.read_all(target)
+
+
+def verify(path: Path) -> None:
+    """FaultyInputError unless the file is what `record` wrote under its name; UnreadableError on EIO."""
+    with durable.reading(path):
+        raw = durable.read_all(path)
+    what = f"cannot read the worker {path.name}"
+    found = checked.read_plain(raw, what)
+    if found.get("name") != path.stem and set(found) != {"boot", "pid"}:  # the shortest there ever was
+        raise FaultyInputError(what, (f"it is the record of {found.get('name')!r} @ $.name",))
 
 
 def gone(layout: Layout, name: str) -> bool:

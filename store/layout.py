@@ -94,6 +94,11 @@ class Layout:
         return self.root / "scratch"
 
     @property
+    def lost(self) -> Path:
+        """What a repair moved out of the way, each file under the path it had; made when it is needed."""
+        return self.root / "lost"
+
+    @property
     def lock_file(self) -> Path:
         """Held by the one daemon."""
         return self.root / "lock"
@@ -125,14 +130,19 @@ def create(root: Path, store_id: str, now: Instant) -> Layout:
     NewerSchemaError and DamagedError come before anything is written.
     """
     layout = Layout(root)
-    found = check(layout)
-    with durable.writing("make the store", root):
-        _make_folders(root)
-        if found is None:
+    check(layout)
+    make(layout, store_id, now)
+    return layout
+
+
+def make(layout: Layout, store_id: str, now: Instant) -> None:
+    """Make what is missing of a store's folders, then its `store.json`; jobs may be there already."""
+    with durable.writing("make the store", layout.root):
+        _make_folders(layout.root)
+        if not durable.exists(layout.store_file):
             record = StoreRecord(format=FORMAT, id=store_id, created=now)
             # A crash before this line leaves empty folders only; the next start goes on from them.
             durable.write_new(layout.store_file, checked.spell(record))
-    return layout
 
 
 def check(layout: Layout) -> StoreRecord | None:

@@ -22,6 +22,10 @@ class Lock:
     def __init__(self, fd: int) -> None:
         self._fd: int | None = fd
 
+    def close(self) -> None:
+        """The same as `release`, for `contextlib.closing`."""
+        self.release()
+
     def release(self) -> None:
         """Give the lock up; a second call does nothing."""
         if self._fd is not None:

@@ -1,7 +1,7 @@
 """What must stay known for ever: business keys, request ids, ids of pruned jobs; a name is never replaced.
 
 A name is the file `names/<sha256 of kind, uid, value>`; what it holds is the caller's, and stands in it
-beside the name itself, under a digest. Files of the first release hold the caller's bytes alone.
+beside the name itself, under a digest. Files of the first release hold `{"job": ID}` alone.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ def read_file(path: Path) -> bytes:
     what = f"cannot read the name {path.name}"
     try:
         value = checked.read_plain(raw, what)
-        if "holds" not in value and checked.KEY.encode() not in raw:
+        if set(value) == {"job"} and checked.KEY.encode() not in raw:
             return raw
         found = checked.read(raw, Name, what)
     except FaultyInputError as error:

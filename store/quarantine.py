@@ -45,16 +45,21 @@ def set_aside(layout: Layout, job_id: str, reason: str, detail: str, at: Instant
 
     StoreError when the quarantine holds another job of that id, or when there is no such job.
     """
-    source, target = layout.job(job_id), layout.quarantine / job_id
+    return set_aside_from(layout, layout.job(job_id), reason, detail, at)
+
+
+def set_aside_from(layout: Layout, source: Path, reason: str, detail: str, at: Instant) -> Path:
+    """The same for a folder wherever it lies; it keeps its name."""
+    job_id = source.name
+    target = layout.quarantine / job_id
     with durable.reading(source):
         here, there = durable.exists(source), durable.exists(target)
     if here and there:
         raise StoreError(f"cannot set {job_id} aside: the quarantine already holds a job of that id")
     if not here and not there:
         raise StoreError(f"cannot set {job_id} aside: there is no such job")
-    record = Reason(id=_shown(job_id), reason=reason, detail=_clean(detail), at=at)
     with durable.writing("set aside", source):
-        _write_reason(reason_path(layout, job_id), checked.spell(record))
+        give_reason(layout, job_id, reason, detail, at)
         # A crash before this line leaves the job where it was, to be judged again.
         if here:
             durable.rename_new(source, target)
@@ -96,9 +101,12 @@ def read_reason(path: Path) -> Reason:
     return found
 
 
-def _write_reason(path: Path, raw: bytes) -> None:
+def give_reason(layout: Layout, job_id: str, reason: str, detail: str, at: Instant) -> None:
+    """Make the reason for a job durable, unless it has one; OSError when the disk refuses."""
+    path = reason_path(layout, job_id)
+    record = Reason(id=_shown(job_id), reason=reason, detail=_clean(detail), at=at)
     try:
-        durable.write_new(path, raw)
+        durable.write_new(path, checked.spell(record))
     except FileExistsError:
         # The first reason stays; it may not have been durable yet.
         durable.sync_folder(path.parent)

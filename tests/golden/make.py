@@ -17,7 +17,8 @@ sys.path.insert(0, str(HERE.parent))
 from attrs import evolve  # noqa: E402
 from faults import world  # noqa: E402
 
-from resumed.schemas import codec, line_io  # noqa: E402
+from resumed.actors.containment import Identity  # noqa: E402
+from resumed.schemas import checked, codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
 from resumed.schemas.receipt import Receipt  # noqa: E402
@@ -44,6 +45,7 @@ from resumed.store import (  # noqa: E402
 )
 
 ID = "harbour-7"
+WORKER = Identity(name="w-1", boot="b", pid=1, start=2, group=3, workflow="label", version=2)
 m = world.moment
 
 
@@ -395,7 +397,7 @@ def others(place: layout.Layout) -> None:
     f = world.admit(place, "pier-2")
     (f / "1.0.log").write_bytes((f / "1.0.log").read_bytes()[:-9])
     quarantine.set_aside(place, "pier-2", "damaged", "cannot load pier-2: line 1 is missing", m(60))
-    identities.record(place, "w-1", b'{"boot":"b","pid":1}\n')
+    identities.record(place, "w-1", checked.spell(WORKER))
     identities.mark_gone(place, "w-1")
     names.keep(place.names, "key", 1000, "invoice-7", b'{"job":"harbour-7"}\n')
     (place.incoming / "broken.json").write_bytes(b"{")

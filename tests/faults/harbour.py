@@ -1,0 +1,211 @@
+"""A small store in which every kind of stored file stands, and what is right about each job of it.
+
+Jobs: `harbour` is at work (history, two checkpoints, artifacts, a torn past, free space behind its lines),
+`pier` is admitted and no more, `quay` ended and is archived, `pending-2` came from the first release and was
+brought to the present level, `wreck` is set aside.
+"""
+
+import shutil
+import tarfile
+from pathlib import Path
+
+from attrs import frozen
+
+from resumed.actors.containment import Identity
+from resumed.actors.machine.apply import apply
+from resumed.schemas import checked, line_io
+from resumed.schemas.errors import FaultyInputError, StoreError
+from resumed.schemas.instant import later
+from resumed.schemas.job import Artifact, Item, ItemState
+from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot
+from resumed.store import (
+    archive,
+    artifacts,
+    files,
+    fsck,
+    identities,
+    intake,
+    journal,
+    layout,
+    log,
+    migration,
+    names,
+    quarantine,
+    recovery,
+)
+from resumed.store.examine import Finding
+
+from . import world
+
+FIRST = Path(__file__).parent.parent / "golden" / "first-release.tar.xz"
+JOBS = {"harbour": "jobs", "pier": "jobs", "pending-2": "jobs", "quay": "archive"}
+SET_ASIDE = "wreck"
+
+
+def build(root: Path) -> layout.Layout:
+    """The store; the daemon that wrote it was killed at work."""
+    place = world.store(root)
+    _harbour(world.admit(place, "harbour"))
+    world.admit(place, "pier")
+    _older(place, root)
+    _quay(place)
+    _wreck(place)
+    _others(place)
+    return place
+
+
+def _line(opened: journal.Journal, changes: Changes) -> Line:
+    decision = Decision(by="author", rule="r", choice="c")
+    entry = Entry(transition="t", decision=decision, changes=changes)
+    sequence = opened.sequence + 1
+    return Line(
+        sequence=sequence, epoch=1, previous=opened.digest, at=world.moment(sequence), entries=(entry,)
+    )
+
+
+def append(opened: journal.Journal, *changes: Changes) -> None:
+    """Commit a line for each of these changes."""
+    for one in changes:
+        line = _line(opened, one)
+        raw, digest = line_io.spell_line(line)
+        opened.append(raw, line.sequence, digest)
+
+
+def checkpoint(opened: journal.Journal, why: str, *, fill: bool = True) -> None:
+    """Rotate and write a checkpoint."""
+    opened.rotate(why, fill=fill)
+    found = recovery.load(opened.folder, apply)
+    raw = world.checkpoint_of(found.snapshot, found.digest, found.job, found.torn)
+    opened.write_checkpoint(raw, found.sequence)
+
+
+def _open(folder: Path) -> journal.Journal:
+    return journal.open_for_writing(folder, recovery.load(folder, apply))
+
+
+def _harbour(folder: Path) -> None:
+    opened = _open(folder)
+    kept = [artifacts.put(folder, raw) for raw in (b"a report", b"a longer report")]
+    made = [Artifact(name="output", sha256=one, size=8 + 7 * n) for n, one in enumerate(kept)]
+    done = [Item(id=f"p{n}", ordinal=n, state=ItemState.DONE, output=one) for n, one in enumerate(made)]
+    append(opened, Changes(items=(done[0],)))
+    checkpoint(opened, "rotation")
+    append(opened, Changes(items=(done[1],)))
+    opened.close()
+    newest = folder / "3.0.log"
+    newest.write_bytes(newest.read_bytes() + b"0123 half a line")
+    opened = _open(folder)
+    checkpoint(opened, "rotation")
+    append(opened, Changes(state={"a": "1"}), Changes(state={"a": "2"}))
+    # Not closed: its free space stays, as a kill leaves it.
+    (folder / "logs").mkdir()
+    (folder / "logs" / "p0.log").write_bytes(b"heard\n")
+
+
+def _older(place: layout.Layout, root: Path) -> None:
+    with tarfile.open(FIRST) as packed:
+        packed.extractall(root / "first", filter="data")
+    first = layout.Layout(root / "first" / "store")
+    source = first.job("pending-2")
+    target = place.job("pending-2")
+    target.parent.mkdir(exist_ok=True)
+    shutil.copytree(source, target)
+    shutil.rmtree(root / "first")
+    found = recovery.load(target, apply)
+    migration.open_for_writing(target, found, apply, later(found.snapshot.newest, 9))[0].close()
+
+
+def _quay(place: layout.Layout) -> None:
+    opened = _open(world.admit(place, "quay"))
+    append(opened, Changes(state={"a": "1"}))
+    checkpoint(opened, "park", fill=False)
+    opened.close()
+    archive.move(place, "quay")
+
+
+def _wreck(place: layout.Layout) -> None:
+    folder = world.admit(place, SET_ASIDE)
+    (folder / "1.0.log").write_bytes((folder / "1.0.log").read_bytes()[:-9])
+    quarantine.set_aside(
+        place, SET_ASIDE, "damaged", "cannot load wreck: line 1 is missing", world.moment(60)
+    )
+
+
+def _others(place: layout.Layout) -> None:
+    for number in (1, 2):
+        name = f"w-{number}"
+        identity = Identity(
+            name=name, boot=world.BOOT, pid=400 + number, start=7, group=400, workflow="label", version=2
+        )
+        identities.record(place, name, checked.spell(identity))
+        names.keep(place.names, "key", 1000, f"invoice-{number}", b'{"job":"quay","number":%d}' % number)
+    identities.mark_gone(place, "w-1")
+    for name in ("refused-1.json", "refused-2.json", "claimed.json", "waiting.json"):
+        path = place.incoming / name
+        path.write_bytes(b'{"workflow": "%s"}' % name.encode())
+        path.chmod(0o600)
+    for name in ("refused-1.json", "refused-2.json"):
+        intake.claim(place, name)
+        said = {"code": "workflow", "reason": f"cannot admit {name}: no such workflow", "problems": ["none"]}
+        intake.reject(place, name, said, world.moment(61))
+    intake.claim(place, "claimed.json")
+    place.lock_file.write_bytes(b'{"boot":"b","pid":1,"start":2}\n')
+    (place.root / "reserve").write_bytes(bytes(64))
+
+
+@frozen
+class Verdict:
+    """What recovery says of one job: its snapshot, or the error's name; and the tails it cut."""
+
+    snapshot: Snapshot | None
+    error: str
+    torn: int
+
+    @property
+    def found(self) -> bool:
+        """True when the job does not load."""
+        return self.snapshot is None
+
+
+def folder_of(place: layout.Layout, job: str) -> Path:
+    """Where a job of this store lies."""
+    if job == SET_ASIDE:
+        return place.quarantine / job
+    return place.archived(job) if JOBS.get(job) == "archive" else place.job(job)
+
+
+def judge(folder: Path) -> Verdict:
+    """One job, read from the disk."""
+    try:
+        found = recovery.load(folder, apply)
+    except (StoreError, FaultyInputError) as error:
+        return Verdict(None, type(error).__name__, 0)
+    return Verdict(found.snapshot, "", len(found.torn))
+
+
+def findings(place: layout.Layout) -> frozenset[Finding]:
+    """All that fsck says."""
+    return frozenset(fsck.check(place.root, apply).findings)
+
+
+def earlier(place: layout.Layout, job: str) -> list[Snapshot]:
+    """The job's snapshots after each of its lines but the last."""
+    first, *rest = _lines(folder_of(place, job))
+    assert first.opening is not None
+    found = [apply(first.opening, first)]
+    for line in rest:
+        found.append(apply(line.opening or found[-1], line))
+    return found[:-1] or [first.opening]
+
+
+def _lines(folder: Path) -> list[Line]:
+    found: list[Line] = []
+    for name in files.listing(folder).newest_logs().values():
+        raw = (folder / str(name)).read_bytes()
+        seal, end = log.read_seal(raw, "it")
+        found += [
+            line_io.read_line(line.payload, seal.state_schema, "it")
+            for line in log.lines(raw, end)
+            if not line_io.is_end(line.payload)
+        ]
+    return found
