@@ -73,6 +73,8 @@ class JobEntry:
     """What its actor died of last."""
     trouble: str = ""
     """Why it cannot be read now, when it cannot."""
+    moving: bool = False
+    """It is on its way to the quarantine."""
     since: Instant | None = None
     watchers: list[anyio.Event] = field(factory=list)
     admitted: anyio.Event | None = None

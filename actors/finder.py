@@ -13,7 +13,7 @@ from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import JobRow, Quarantined
-from resumed.store import archive, quarantine, recovery
+from resumed.store import archive, quarantine, recovery, retire
 from resumed.store.layout import Layout
 from resumed.store.quarantine import Entry
 
@@ -22,6 +22,8 @@ from .entry import JobEntry, Stage
 from .sight import EVERYTHING, Sight, Whose
 from .supervisor import Supervisor
 
+MOST_LIKE = 200
+"""Ended jobs of one beginning that are looked at to see whether they may be seen."""
 HINDERED = (Stage.UNREADABLE, Stage.ASIDE)
 
 
@@ -31,6 +33,8 @@ class Located:
 
     job: str
     whose: Whose | None
+    aside: Refusal | None = None
+    """What is said of it to who asks as if it could be asked: it is set aside, and why."""
 
 
 class Finder:
@@ -42,32 +46,76 @@ class Finder:
     # ---- one job --------------------------------------------------------------------------------------
 
     async def locate(self, name: str, sight: Sight = EVERYTHING) -> Located | Refusal:
-        """The job that is `name`, or the only open one that begins with it; why not, when it is set aside."""
+        """The job that is `name`, or the only one that begins with it; open jobs come before all others."""
         if not ID.match(name):
             return refusals.no_such(name)
-        entries = self._supervisor.entries
-        if name in entries:
-            return await self._open(name, sight) or refusals.no_such(name)
-        folder = self._supervisor.layout.archived(name)
-        if await self._supervisor.reads.call(folder.is_dir):
-            whose = None if sight.everything else await self._whose(folder, sight)
-            if sight.everything or (whose is not None and sight.sees(whose)):
-                return Located(name, whose)
-        found = sorted(
-            job for job, entry in list(entries.items()) if job.startswith(name) and self._shown(entry, sight)
-        )
-        if len(found) == 1:
-            return await self._open(found[0], sight) or refusals.no_such(name)
-        if found:
-            some = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-            return Refusal(code="ambiguous", reason=f"{name!r} begins {len(found)} jobs: {some}")
+        if (found := await self._exact(name, sight)) is not None:
+            return found
+        entries = list(self._supervisor.entries.items())
+        begun = sorted(job for job, entry in entries if job.startswith(name) and self._shown(entry, sight))
+        if len(begun) == 1:
+            return await self._open(begun[0], sight) or refusals.no_such(name)
+        if begun:
+            return refusals.ambiguous(name, begun)
         if self._supervisor.loading and not sight.everything:
             many = self._supervisor.loading
             return Refusal(
                 code="loading",
                 reason=f"cannot look for {name} yet: {many} jobs are still being read; ask again",
             )
-        return await self.find_aside(name, sight)
+        return await self._closed(name, sight)
+
+    async def _exact(self, name: str, sight: Sight) -> Located | Refusal | None:
+        """The job of exactly that id, wherever it is; None when there is none, or none to be seen."""
+        if name in self._supervisor.entries:
+            return await self._open(name, sight) or refusals.no_such(name)
+        folder = self._supervisor.layout.archived(name)
+        if await self._supervisor.reads.call(folder.is_dir):
+            return await self._ended(name, sight)
+        there, _ = await self._entries()
+        aside = next((each for each in there if each.id == name), None)
+        return None if aside is None else await self._aside(aside, sight)
+
+    async def _closed(self, name: str, sight: Sight) -> Located | Refusal:
+        """The only job that begins with `name` among those that have ended or are set aside."""
+        supervisor = self._supervisor
+        there, troubles = await self._entries()
+        ended = await supervisor.reads.call(_begun, supervisor.layout, name)
+        if len(ended) > MOST_LIKE:
+            return refusals.ambiguous(name, ended)
+        found = [one for job in ended if (one := await self._ended(job, sight)) is not None]
+        aside = [await self._aside(each, sight) for each in there if each.id.startswith(name)]
+        found += [one for one in aside if one is not None]
+        if len(found) > 1:
+            return refusals.ambiguous(name, sorted(one.job for one in found))
+        if found:
+            return found[0]
+        if troubles:
+            return Refusal(code="trouble", reason=f"cannot look for {name}: {troubles[0]}")
+        return await self._unknown(name, sight)
+
+    async def _unknown(self, name: str, sight: Sight) -> Refusal:
+        """Nobody bears the name; who sees everything is told of a job of that id that was given up."""
+        try:
+            farewell = await self._supervisor.reads.call(retire.farewell_of, self._supervisor.layout, name)
+        except (StoreError, FaultyInputError):
+            farewell = None
+        if farewell is None or not sight.everything:
+            return refusals.no_such(name)
+        return refusals.given_up(farewell)
+
+    async def _ended(self, job: str, sight: Sight) -> Located | None:
+        if sight.everything:
+            return Located(job, None)
+        whose = await self._whose(self._supervisor.layout.archived(job), sight)
+        return Located(job, whose) if whose is not None and sight.sees(whose) else None
+
+    async def _aside(self, each: Entry, sight: Sight) -> Located | None:
+        why = refusals.set_aside(each.id, each.detail)
+        if sight.everything:
+            return Located(each.id, None, why)
+        whose = await self._whose(each.folder, sight)
+        return Located(each.id, whose, why) if whose is not None and sight.sees(whose) else None
 
     async def _open(self, job: str, sight: Sight) -> Located | Refusal | None:
         """The open job of that id; None when it may not be seen, or is gone meanwhile."""
@@ -79,9 +127,8 @@ class Finder:
             whose = await self._whose(entry.folder, sight)
         if not sight.everything and (whose is None or not sight.sees(whose)):
             return None
-        if entry.stage in HINDERED and entry.snapshot is None:
-            return refusals.set_aside(job, entry.trouble)
-        return Located(job, whose)
+        hindered = entry.stage in HINDERED and entry.snapshot is None
+        return Located(job, whose, refusals.set_aside(job, entry.trouble) if hindered else None)
 
     def _known(self, entry: JobEntry) -> Whose | None:
         """What memory has of it; None while nothing was read."""
@@ -111,20 +158,6 @@ class Finder:
             return whose
         return Whose(recovered.snapshot.job.workflow, found.uid)
 
-    async def find_aside(self, name: str, sight: Sight = EVERYTHING) -> Refusal:
-        """What is said of a name that no job bears which can be asked: it is set aside, or there is none."""
-        there, troubles = await self._entries()
-        found = [each for each in there if each.id == name] or [
-            each for each in there if each.id.startswith(name)
-        ]
-        if not sight.everything:
-            found = [each for each in found if await self._aside_shown(each.folder, sight)]
-        if len(found) == 1:
-            return refusals.set_aside(found[0].id, found[0].detail)
-        if troubles:
-            return Refusal(code="trouble", reason=f"cannot look for {name}: {troubles[0]}")
-        return refusals.no_such(name)
-
     async def _aside_shown(self, folder: Path, sight: Sight) -> bool:
         if sight.everything:
             return True
@@ -143,8 +176,11 @@ class Finder:
         try:
             recovered = await supervisor.reads.call(supervisor.load, folder)
         except (StoreError, FaultyInputError) as error:
-            there = entry is not None or await supervisor.reads.call(folder.is_dir)
-            return refusals.set_aside(job, str(error)) if there else await self.find_aside(job)
+            if entry is not None or await supervisor.reads.call(folder.is_dir):
+                return refusals.set_aside(job, str(error))
+            found = await self._exact(job, EVERYTHING)
+            refusal = found.aside if isinstance(found, Located) else found
+            return refusal or refusals.no_such(job)
         return recovered.snapshot, folder
 
     # ---- many jobs ------------------------------------------------------------------------------------
@@ -209,6 +245,14 @@ def listed(layout: Layout) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
 def _aside(each: Entry) -> Quarantined:
     since = each.at.wall if each.at is not None else 0
     return Quarantined(id=each.id, reason=each.reason, detail=each.detail, since=since, moved=True)
+
+
+def _begun(layout: Layout, name: str) -> list[str]:
+    """The ended jobs whose ids begin with `name`; those in shards that cannot be listed are left out."""
+    try:
+        return [job for job in archive.ids(layout) if job.startswith(name)]
+    except StoreError:
+        return []
 
 
 def _newest(layout: Layout, limit: int) -> list[str]:

@@ -32,6 +32,8 @@ MEANS = {
 }
 """What each command does, by its verb."""
 
+SURE = {"quarantine discard": " --yes"}
+"""What a command that cannot be taken back asks for."""
 NOT_GONE = "say that nothing of it runs any more, and go on"
 
 
@@ -69,6 +71,9 @@ def aside(job: str, *, moved: bool) -> tuple[Possible, ...]:
     more = ("quarantine restore", "quarantine discard") if moved else ()
     verbs = ("quarantine show", *more)
     return (
-        *(Possible(command=f"resumectl {verb} {job}", means=MEANS[verb]) for verb in verbs),
+        *(
+            Possible(command=f"resumectl {verb} {job}{SURE.get(verb, '')}", means=MEANS[verb])
+            for verb in verbs
+        ),
         Possible(command="resumectl quarantine list", means=MEANS["quarantine list"]),
     )

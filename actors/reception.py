@@ -11,7 +11,7 @@ from resumed.schemas.instant import MICRO
 from resumed.schemas.job import ItemState, Person, Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
-from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told, WhyView
+from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
 
 from . import outputs, places, placing, refusals, views
 from .door import Door
@@ -21,6 +21,7 @@ from .lookback import Lookback, Piece
 from .machine.transition import transition
 from .mailbox import Message, Reply
 from .placing import Placement
+from .retirement import Retirement
 from .sight import EVERYTHING, Sight
 from .submission import Submission
 from .supervisor import Supervisor
@@ -47,6 +48,7 @@ class Reception:
         self._trouble = trouble
         self._since = supervisor.clock.now()
         self._lookback = Lookback(supervisor, self._look)
+        self._retirement = Retirement(supervisor, self._finder)
 
     # ---- requests -------------------------------------------------------------------------------------
 
@@ -175,6 +177,26 @@ class Reception:
     async def history(self, job: str, after: int, item: str) -> Piece | Refusal:
         """A piece of the job's past."""
         return await self._lookback.history(job, after, item)
+
+    async def aside(self, job: str) -> AsideView | Refusal:
+        """What is wrong with a job that is set aside."""
+        return await self._retirement.show(job)
+
+    async def restore(self, job: str, by: Person, reason: str) -> Told | Refusal:
+        """Bring a job that is set aside back."""
+        return await self._retirement.restore(job, by, reason)
+
+    async def discard(self, job: str, by: Person, reason: str) -> Told | Refusal:
+        """Give up a job that is set aside."""
+        return await self._retirement.discard(job, by, reason)
+
+    async def ended_before(self, seconds: float, names: tuple[str, ...]) -> tuple[tuple[EndedRow, ...], int]:
+        """The jobs that ended longer ago than that."""
+        return await self._retirement.ended(seconds, names)
+
+    async def prune(self, job: str, by: Person, reason: str) -> Refusal | None:
+        """Remove a job that has ended."""
+        return await self._retirement.prune(job, by, reason)
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs (or with "" the job steps') wrote what they said."""

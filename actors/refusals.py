@@ -1,7 +1,9 @@
 """What is said of a job that cannot be asked or handed in: that there is none, another, or what hinders."""
 
+from resumed.schemas.instant import spell
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
+from resumed.store.retire import Farewell
 
 DISK = "disk"
 """The code of a refusal that is over when the disk works again."""
@@ -27,10 +29,30 @@ def disk(name: str, said: str) -> Refusal:
     return Refusal(code=DISK, reason=reason, commands=("resumectl status",))
 
 
+def ambiguous(name: str, jobs: list[str]) -> Refusal:
+    """Several jobs begin so; the first ones are named."""
+    some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
+    return Refusal(
+        code="ambiguous",
+        reason=f"{name!r} begins {len(jobs)} jobs: {some}",
+        commands=tuple(f"resumectl show {job}" for job in jobs[:5]),
+    )
+
+
+def given_up(farewell: Farewell) -> Refusal:
+    """There was a job of that id, and a person gave it up."""
+    said = f"{farewell.how} on {spell(farewell.at.wall)[:10]} by {farewell.by}"
+    said += f" ({farewell.reason})" if farewell.reason else ""
+    reason = f"there is no job {farewell.id!r} any more: it was {said}"
+    return Refusal(code="no_such_job", reason=reason, commands=("resumectl list -a",))
+
+
 def set_aside(job: str, why: str) -> Refusal:
     """The job is there, and cannot be read as it is."""
     return Refusal(
-        code="set_aside", reason=f"{job} is set aside: {why}", commands=("resumectl quarantine list",)
+        code="set_aside",
+        reason=f"{job} is set aside: {why}",
+        commands=(f"resumectl quarantine show {job}", f"resumectl why {job}"),
     )
 
 

@@ -166,9 +166,9 @@ class Supervisor:
         self.workshop.give_back(entry)
         self._idle.set()
 
-    def _aside(self, entry: JobEntry, why: str) -> None:
+    def _aside(self, entry: JobEntry, why: str, *, moving: bool = False) -> None:
         """Set the job aside where it lies, as it is on the disk; the next start tries again."""
-        entry.stage, entry.trouble, entry.since = Stage.ASIDE, why, self.clock.now()
+        entry.stage, entry.trouble, entry.since, entry.moving = Stage.ASIDE, why, self.clock.now(), moving
         self.sequels.gone(entry.id)
         self._close(entry, GoneError(f"{entry.id} is set aside: {why}"))
         self._idle.set()
@@ -178,13 +178,13 @@ class Supervisor:
         other jobs go on. A crash before the move leaves it to the next start."""
         reason = "newer_schema" if isinstance(error, NewerSchemaError) else "damaged"
         logger.error("job %s was set aside (%s): %s", entry.id, reason, error)
-        self._aside(entry, str(error))
+        self._aside(entry, str(error), moving=True)
         await self.workshop.slots.until_free(entry.id)
         now = self.clock.now()
         try:
             await self.disk.call(quarantine.set_aside, self.layout, entry.id, reason, str(error), now)
         except (StoreError, OSError) as trouble:
-            entry.trouble = f"{error}; and {trouble}"
+            entry.trouble, entry.moving = f"{error}; and {trouble}", False
             return
         self._forget(entry, GoneError(f"{entry.id} is set aside: {error}"))
         self.sequels.gone(entry.id)

@@ -33,6 +33,7 @@ NOT_DONE = {
     "timeout": "run it again: it was stopped at its time limit, and its step is not repeatable",
     "items": "begin with its items: they cannot be listed as the job file says",
     "cannot_start": "start its program: it cannot be started as the workflow says",
+    "question": "go on: its program asks, and nobody has answered",
     "dir": "start its program: the folder it shall run in cannot be used",
     "no_input": "start its program: what it shall be given was never made",
     "program": "go on: its program asked for a person",

@@ -112,6 +112,8 @@ class Answers:
         )
         if not over:
             raise _lacking(call, peer, f"{method.role.value} over job {found.job}")
+        if found.aside is not None and not method.aside:
+            raise _RefusedError(found.aside)
         if method.role in DECIDING:
             await self._refuse_insiders(call, peer, found.job)
         return found.job

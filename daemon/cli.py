@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from resumed.schemas import control
 
-from . import grammar
+from . import parsing
 from .client import CallError, Client, UnreachableError, default_path
 from .screen import Screen, UsageError, complain, prepare
 
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare()
     screen = Screen(as_json="--json" in words)
     try:
-        asked = grammar.read(words)
+        asked = parsing.read(words)
         if isinstance(asked, str):
             print(asked, end="")
             return control.EXIT_DONE

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resumed.schemas import control
 
-from . import grammar
+from . import grammar, parsing
 from .client import CallError, Client, UnreachableError, default_path
 from .screen import Screen
 
@@ -38,7 +38,7 @@ def candidates(words: Sequence[str]) -> Found:
 
 
 def _candidates(before: list[str], start: str) -> Found:
-    verb = grammar.verb_of(before)
+    verb = parsing.verb_of(before)
     if before and before[-1] == "--socket":
         return [(FILES, "")]
     if not verb:
@@ -47,7 +47,7 @@ def _candidates(before: list[str], start: str) -> Found:
         return [(each.name, each.said) for each in grammar.VERBS if each.group]
     if verb not in grammar.NAMES:
         return []
-    actions = grammar.actions_of(verb)
+    actions = parsing.actions_of(verb)
     options = {name: each for each in actions for name in each.option_strings}
     if before[-1] in options and options[before[-1]].nargs is None:
         return []  # a value that only the writer knows

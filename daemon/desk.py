@@ -14,7 +14,7 @@ from resumed.actors.sight import EVERYTHING, Sight
 from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, JobRow, JobView, Quarantined, Told, WhyView
+from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
 
 
 @frozen(kw_only=True)
@@ -78,6 +78,21 @@ class Jobs(Protocol):
 
     async def history(self, job: str, after: int, item: str) -> lookback.Piece | Refusal:
         """A piece of a job's past."""
+
+    async def aside(self, job: str) -> AsideView | Refusal:
+        """What is wrong with a job that is set aside."""
+
+    async def restore(self, job: str, by: Person, reason: str) -> Told | Refusal:
+        """Brings a job that is set aside back; CommitError when the disk refused."""
+
+    async def discard(self, job: str, by: Person, reason: str) -> Told | Refusal:
+        """Gives up a job that is set aside; CommitError when the disk refused."""
+
+    async def ended_before(self, seconds: float, names: tuple[str, ...]) -> tuple[tuple[EndedRow, ...], int]:
+        """Jobs that ended longer ago than that, oldest first, and how many there are in all."""
+
+    async def prune(self, job: str, by: Person, reason: str) -> Refusal | None:
+        """Removes a job that has ended; why not, when it must stay."""
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs wrote what they said."""

@@ -1,14 +1,8 @@
-"""The grammar of `resumectl`: every verb, what it takes, who serves it; asks nobody and prints nothing.
-
-A verb is a row of `VERBS`. Only the rows that a command line names are built, so that a start stays light.
-"""
+"""The grammar of `resumectl` as a table: every verb, what it takes, who serves it; `parsing` reads by it."""
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
-
-from .letters import wrap
-from .screen import UsageError, terminal_columns
+from collections.abc import Callable
+from typing import NamedTuple
 
 Add = Callable[[argparse.ArgumentParser], None]
 
@@ -99,7 +93,23 @@ def _items(made: argparse.ArgumentParser) -> None:
 
 
 def _quarantine(made: argparse.ArgumentParser) -> None:
-    made.add_argument("what", choices=["list"], help="list: which they are, and why")
+    made.add_argument(
+        "what",
+        choices=["list", "show", "restore", "discard"],
+        help="list: which they are; show: what is wrong, and where; restore: back, once its files hold; "
+        "discard: give it up",
+    )
+    made.add_argument("job", metavar="JOB", nargs="?", help="the job, for all but list")
+    made.add_argument("--reason", default="", metavar="TEXT", help="kept for ever with the id")
+    made.add_argument("--yes", action="store_true", help="discard cannot be taken back: say that you mean it")
+
+
+def _prune(made: argparse.ArgumentParser) -> None:
+    made.add_argument("jobs", metavar="JOB", nargs="*", help="these ended jobs")
+    made.add_argument("--older-than", default="", metavar="TIME", help="jobs that ended so long ago (30d)")
+    made.add_argument("--dry-run", action="store_true", help="only say which, and how large they are")
+    made.add_argument("--reason", default="", metavar="TEXT", help="kept for ever with the ids")
+    made.add_argument("--yes", action="store_true", help="it cannot be taken back: say that you mean it")
 
 
 def _completion(made: argparse.ArgumentParser) -> None:
@@ -237,10 +247,18 @@ VERBS = (
     Verb(
         "quarantine",
         "house",
-        "verbs_house:quarantine",
-        "jobs that were set aside",
-        "resumectl quarantine list",
+        "verbs_retire:quarantine",
+        "jobs that were set aside: what is wrong with them; back, or for good",
+        "resumectl quarantine show attic",
         _quarantine,
+    ),
+    Verb(
+        "prune",
+        "house",
+        "verbs_retire:prune",
+        "remove jobs that have ended, for good; their ids stay known",
+        "resumectl prune --older-than 90d --dry-run",
+        _prune,
     ),
     Verb(
         "completion",
@@ -273,119 +291,3 @@ OPTIONS = {
     "-h, --help": "what a verb takes, with an example",
     "--version": "which release this is",
 }
-
-
-class _Told(Exception):  # noqa: N818 - no error: the way out of a parser that was asked for help
-    """A parser's help, on its way to whoever prints it."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that prints nothing and never exits: it raises UsageError, or its help."""
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        """Stock argparse asks for one with each word it is taught, and loads `shutil` for its width."""
-        return argparse.HelpFormatter(self.prog, width=max(terminal_columns() - 2, 38))
-
-    def error(self, message: str) -> NoReturn:
-        """Why the words cannot be read, and what may be typed."""
-        name = self.prog.partition(" ")[2]
-        examples = tuple(verb.example for verb in VERBS if verb.name == name)
-        raise UsageError(
-            f"cannot read the command{f' {name}' if name else ''}: {message}",
-            (*examples, f"resumectl {name} --help" if name else "resumectl --help"),
-        )
-
-    def print_help(self, file: object = None) -> NoReturn:
-        """The help, raised."""
-        del file
-        raise _Told(self.format_help())
-
-
-def parser(words: Sequence[str] | None = None) -> Parser:
-    """The grammar: of the verbs in `words`, or of all verbs when it names none."""
-    named = set(NAMES) if words is None else set(words) & set(NAMES) or set(NAMES)
-    shared = Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    shared.add_argument("--socket", metavar="PATH", help=OPTIONS["--socket PATH"])
-    shared.add_argument("--json", action="store_true", help=OPTIONS["--json"])
-    top = Parser(prog="resumectl", parents=[shared], add_help=False, allow_abbrev=False)
-    adding = top.add_subparsers(dest="verb", metavar="VERB", required=True, prog="resumectl")
-    for verb in VERBS:
-        if verb.name in named:
-            made = adding.add_parser(
-                verb.name,
-                description=f"{verb.said[0].upper()}{verb.said[1:]}.",
-                epilog=f"example: {verb.example}",
-                parents=[shared],
-                allow_abbrev=False,
-            )
-            verb.add(made)
-            made.set_defaults(serve=verb.serve, alone=verb.alone)
-    return top
-
-
-def actions_of(name: str) -> list[argparse.Action]:
-    """What one verb takes: its options, and its words in their order."""
-    made = Parser(add_help=False)
-    next(verb for verb in VERBS if verb.name == name).add(made)
-    return made._actions
-
-
-def read(words: Sequence[str]) -> argparse.Namespace | str:
-    """What was asked for, or the text to print when that was help; UsageError for what cannot be read."""
-    verb = verb_of(words)
-    if verb == "" and "--version" in words:
-        from resumed.schemas.release import VERSION
-
-        return f"resumectl {VERSION}\n"
-    if verb == "" and ("-h" in words or "--help" in words):
-        return overview()
-    if verb == "help":
-        rest = [word for word in words if word != "help"]
-        return read([*rest, "--help"])
-    if verb == "":
-        raise UsageError("cannot tell what to do: no verb was given", ("resumectl list", "resumectl --help"))
-    if verb not in NAMES:
-        raise _unknown(verb)
-    try:
-        return parser(words).parse_args(words)
-    except _Told as told:
-        return str(told)
-
-
-def verb_of(words: Sequence[str]) -> str:
-    """The first word that is no option and no option's value."""
-    before = ""
-    for word in words:
-        if before != "--socket" and not word.startswith("-"):
-            return word
-        before = word
-    return ""
-
-
-def _unknown(verb: str) -> UsageError:
-    import difflib
-
-    close = difflib.get_close_matches(verb, NAMES, n=2)
-    meant = f": did you mean {' or '.join(close)}?" if close else ""
-    examples = tuple(row.example for row in VERBS if row.name in close)
-    return UsageError(f"there is no verb {verb!r}{meant}", (*examples, "resumectl --help"))
-
-
-def overview() -> str:
-    """The screen of `resumectl --help`: every verb, by what it is for."""
-    wide = max(terminal_columns() - 1, 40)
-    last = "A job is named by its id or a unique prefix of it; resumectl VERB --help has an example."
-    lines = ["usage: resumectl VERB ...", "", "Hand long jobs to resumed, watch them, steer them."]
-    for group, about in GROUPS.items():
-        rows = {verb.name: verb.said for verb in VERBS if verb.group == group}
-        lines += ["", *wrap(f"{group}: {about}", wide), *_listed(rows, wide)]
-    lines += ["", "options of every verb", *_listed(OPTIONS, wide), "", *wrap(last, wide)]
-    return "\n".join(lines) + "\n"
-
-
-def _listed(rows: dict[str, str], wide: int) -> list[str]:
-    lines = []
-    for name, said in rows.items():
-        broken = wrap(said, wide - 17)
-        lines += [f"  {name if i == 0 else '':<15}{part}" for i, part in enumerate(broken)]
-    return lines

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from . import api_files, api_house, api_jobs, api_past
+from . import api_files, api_house, api_jobs, api_past, api_retire
 from .api_files import LogAnswer, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
 from .api_jobs import (
@@ -26,6 +26,7 @@ from .api_jobs import (
     ToldAnswer,
 )
 from .api_past import HistoryAnswer, HistoryAsked, WhyAnswer
+from .api_retire import AsideAnswer, EndedAnswer, EndedAsked, LeaveAsked, PrunedAnswer
 from .desk import Reloaded
 from .grants import Role
 
@@ -56,6 +57,8 @@ class Method:
     gives: type
     serve: Callable[..., Any]
     more: bool = False
+    aside: bool = False
+    """Also about a job that is set aside; the others are answered with why it is."""
 
 
 METHODS = {
@@ -64,11 +67,16 @@ METHODS = {
     "Quarantined": Method(Role.VIEWER, Over.ANY, Nothing, QuarantinedAnswer, api_house.quarantined),
     "List": Method(Role.VIEWER, Over.ANY, ListAsked, ListAnswer, api_jobs.list_jobs),
     "Show": Method(Role.VIEWER, Over.JOB, ShowAsked, ShowAnswer, api_jobs.show),
-    "Why": Method(Role.VIEWER, Over.JOB, JobAsked, WhyAnswer, api_past.why),
-    "History": Method(Role.VIEWER, Over.JOB, HistoryAsked, HistoryAnswer, api_past.history),
+    "Why": Method(Role.VIEWER, Over.JOB, JobAsked, WhyAnswer, api_past.why, aside=True),
+    "History": Method(Role.VIEWER, Over.JOB, HistoryAsked, HistoryAnswer, api_past.history, aside=True),
     "Watch": Method(Role.VIEWER, Over.JOB, JobAsked, RowAnswer, api_jobs.watch, more=True),
     "Log": Method(Role.VIEWER, Over.JOB, PieceAsked, LogAnswer, api_files.log),
     "Output": Method(Role.VIEWER, Over.JOB, PieceAsked, OutputAnswer, api_files.output),
+    "Aside": Method(Role.VIEWER, Over.JOB, JobAsked, AsideAnswer, api_retire.aside, aside=True),
+    "Restore": Method(Role.OPERATOR, Over.JOB, LeaveAsked, ToldAnswer, api_retire.restore, aside=True),
+    "Discard": Method(Role.OPERATOR, Over.JOB, LeaveAsked, ToldAnswer, api_retire.discard, aside=True),
+    "Ended": Method(Role.VIEWER, Over.ALL, EndedAsked, EndedAnswer, api_retire.ended),
+    "Prune": Method(Role.OPERATOR, Over.JOB, LeaveAsked, PrunedAnswer, api_retire.prune),
     "Reload": Method(Role.OPERATOR, Over.ALL, Nothing, Reloaded, api_house.reload),
     "Submit": Method(Role.SUBMITTER, Over.FILE, SubmitAsked, ToldAnswer, api_jobs.submit),
     "Pause": Method(Role.OPERATOR, Over.JOB, PauseAsked, ToldAnswer, api_jobs.pause),

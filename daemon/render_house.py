@@ -1,9 +1,9 @@
-"""The screens about the daemon itself: its status, its workflows, what it set aside."""
+"""The screens about the daemon itself: its statusand its workflows."""
 
 from typing import Any
 
 from .letters import clean
-from .render import facts, moment, span, table
+from .render import facts, span, table
 
 
 def house_view(house: dict[str, Any], path: str, width: int) -> list[str]:
@@ -41,20 +41,3 @@ def workflow_list(answer: dict[str, Any], width: int, colour: bool) -> list[str]
     heads = ["WORKFLOW", "STEPS", "INPUTS", "ITEMS", "~DESCRIPTION"]
     lines = table(heads, cells, glyphs, width, colour) if rows else ["no workflow is in force"]
     return lines + [f"! {clean(problem)}" for problem in answer["problems"]]
-
-
-def quarantine_list(jobs: list[dict[str, Any]], now: float, width: int, colour: bool) -> list[str]:
-    """The screen of `resumectl quarantine list`."""
-    if not jobs:
-        return ["no job is set aside"]
-    cells = [
-        [
-            clean(job["id"], 64),
-            clean(job["reason"], 30),
-            "moved" if job["moved"] else "in its place",
-            moment(job["since"], now),
-            clean(job["detail"], 120),
-        ]
-        for job in jobs
-    ]
-    return table(["JOB", "REASON", "FOLDER", "SINCE", "~DETAIL"], cells, ["!"] * len(jobs), width, colour)

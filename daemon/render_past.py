@@ -17,7 +17,7 @@ def why_view(why: dict[str, Any], role: str, now: float, width: int, colour: boo
     lines += _named("checks", [checks] if checks else [], width)
     lines += _named("wakes by", [_wake(wake, now) for wake in why["wakes"]], width)
     lines += _named("not done", [clean(one, 600) for one in why["not_done"]], width)
-    lines += _commands(why["commands"], why["record"], role, width)
+    lines += command_lines(why["commands"], _bound(why["record"], role), width)
     lines += _named("owner", [clean(row["owner"])] if row["owner"] else [], width)
     return lines + [line for note in why["notes"] for line in wrap(f"! {clean(note, 300)}", width)]
 
@@ -55,11 +55,15 @@ def _named(name: str, said: list[str], width: int) -> list[str]:
     return [f"{name if i == 0 else '':<{NAME}} {part}" for i, part in enumerate(parts)]
 
 
-def _commands(commands: list[dict[str, Any]], record: int, role: str, width: int) -> list[str]:
+def _bound(record: int, role: str) -> str:
+    bound = [f"bound to record {record}"] if record else []
+    return "; ".join([*bound, *([f"role {clean(role, 30)}"] if role else [])])
+
+
+def command_lines(commands: list[dict[str, Any]], head: str, width: int) -> list[str]:
+    """What may be typed, each command whole on its line, with what it does."""
     if not commands:
         return []
-    bound = [f"bound to record {record}"] if record else []
-    head = "; ".join([*bound, *([f"role {clean(role, 30)}"] if role else [])])
     texts = [clean(each["command"], 400) for each in commands]
     wide = max(map(columns, texts))
     lines = [f"{'you may':<{NAME}} ({head})" if head else "you may"]
@@ -69,7 +73,8 @@ def _commands(commands: list[dict[str, Any]], record: int, role: str, width: int
         if 2 + wide + 4 + columns(means) <= width:
             lines.append(f"  {pad(text, wide)}    {means}".rstrip())
         else:
-            lines += [f"  {text}", *(f"      {part}" for part in wrap(means, max(width - 6, 20)) if part)]
+            below = [f"      {part}" for part in wrap(means, max(width - 6, 20)) if part]
+            lines += [f"  {text}", *below]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The verbs about the daemon itself: status, workflows, quarantine."""
+"""The verbs about the daemon itself: status, workflows."""
 
 import argparse
 
@@ -20,11 +20,4 @@ def workflows(screen: Screen, client: Client, _asked: argparse.Namespace) -> int
     """Which workflows a job file may name."""
     answer = client.call("Workflows")
     screen.show(answer, render_house.workflow_list(answer, screen.width, screen.colour))
-    return control.EXIT_DONE
-
-
-def quarantine(screen: Screen, client: Client, _asked: argparse.Namespace) -> int:
-    """The jobs that were set aside."""
-    answer = client.call("Quarantined")
-    screen.show(answer, render_house.quarantine_list(answer["jobs"], screen.now, screen.width, screen.colour))
     return control.EXIT_DONE

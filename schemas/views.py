@@ -190,3 +190,41 @@ class WhyView:
     commands: tuple[Possible, ...] = ()
     notes: tuple[str, ...] = ()
     """What of the job's past cannot be told, and why."""
+
+
+@frozen(kw_only=True)
+class Found:
+    """One thing that is wrong with a file of a job: what stops the job is `fatal`."""
+
+    path: str
+    code: str
+    detail: str
+    fatal: bool = False
+
+
+@frozen(kw_only=True)
+class AsideView:
+    """`resumectl quarantine show`: a job that is set aside, and every file of it looked at."""
+
+    job: Quarantined
+    folder: str
+    requester: str = ""
+    file: str = ""
+    """The name of the job file it came in as; empty when not even that can be read."""
+    admitted: str = ""
+    """UTC text."""
+    loads: bool = False
+    """Whether it would load now."""
+    findings: tuple[Found, ...] = ()
+    more: int = 0
+    """How many findings are left out."""
+    commands: tuple[Possible, ...] = ()
+
+
+@frozen(kw_only=True)
+class EndedRow:
+    """A job that has ended: when (UTC text), and how many bytes it keeps."""
+
+    id: str
+    ended: str
+    size: int

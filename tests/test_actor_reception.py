@@ -11,6 +11,7 @@ import pytest
 from resumed.actors import views
 from resumed.actors.door import Door
 from resumed.actors.entry import JobEntry, Stage
+from resumed.actors.finder import Located
 from resumed.actors.reception import Reception
 from resumed.actors.supervisor import Supervisor
 from resumed.schemas.instant import Instant
@@ -93,10 +94,12 @@ async def test_job_set_aside_is_never_said_not_to_be(case: str, name: str, house
     make(house)
     said = await house.jobs.locate(name)
 
-    assert isinstance(said, Refusal)
-    assert ("set_aside", ("resumectl quarantine list",)) == (said.code, said.commands)
-    assert said.reason.startswith("harbour-7 is set aside: ")
-    assert why in said.reason
+    assert isinstance(said, Located)
+    assert said.aside is not None
+    assert "set_aside" == said.aside.code
+    assert ("resumectl quarantine show harbour-7", "resumectl why harbour-7") == said.aside.commands
+    assert said.aside.reason.startswith("harbour-7 is set aside: ")
+    assert why in said.aside.reason
 
 
 @pytest.mark.anyio

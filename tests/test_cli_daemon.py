@@ -228,7 +228,7 @@ def test_damaged_job_is_set_aside_and_shown(daemon: Daemon) -> None:
     assert [1] * 4 == [each.returncode for each in told]
     for each in told:
         assert "bad is set aside: " in each.stderr
-        assert "resumectl quarantine list" in each.stderr
+        assert "resumectl quarantine show bad" in each.stderr
 
 
 def test_interrupted_watch_leaves_the_job_alone(daemon: Daemon) -> None:

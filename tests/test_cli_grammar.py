@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from resumed.daemon import grammar
+from resumed.daemon import grammar, parsing
 from resumed.daemon.screen import UsageError
 from resumed.schemas.release import VERSION
 
@@ -16,7 +16,7 @@ def test_verb_is_whole(verb: grammar.Verb) -> None:
     module, _, function = verb.serve.partition(":")
     served = getattr(importlib.import_module(f"resumed.daemon.{module}"), function)
     example = shlex.split(verb.example.partition(" > ")[0])
-    asked = grammar.parser(example[1:]).parse_args(example[1:])
+    asked = parsing.parser(example[1:]).parse_args(example[1:])
 
     assert callable(served)
     assert (["resumectl", verb.name], verb.name, verb.serve) == (example[:2], asked.verb, asked.serve)
@@ -24,9 +24,9 @@ def test_verb_is_whole(verb: grammar.Verb) -> None:
 
 def test_whole_grammar_is_built_when_no_verb_is_named() -> None:
     """Without words every verb is there, for whoever wants to read the whole grammar."""
-    assert f"{{{','.join(grammar.NAMES)}}}" not in grammar.parser([]).format_usage()
+    assert f"{{{','.join(grammar.NAMES)}}}" not in parsing.parser([]).format_usage()
     assert all(
-        grammar.parser().parse_args(shlex.split(v.example.partition(" > ")[0])[1:]) for v in grammar.VERBS
+        parsing.parser().parse_args(shlex.split(v.example.partition(" > ")[0])[1:]) for v in grammar.VERBS
     )
 
 
@@ -47,22 +47,22 @@ def test_wrong_words_are_answered_with_what_may_be_typed(case: str) -> None:
     """A command line that cannot be read says why, and ends with commands that can."""
     words, said, commands = WRONG[case]
     with pytest.raises(UsageError) as caught:
-        grammar.read(words)
+        parsing.read(words)
 
     assert said in str(caught.value)
     assert set(commands) <= set(caught.value.commands)
     for command in caught.value.commands:
-        grammar.read(shlex.split(command)[1:])
+        parsing.read(shlex.split(command)[1:])
 
 
 def test_help_has_an_example_of_every_verb() -> None:
     """`VERB --help`, `help VERB` and `-h` say the same, and end with an example."""
     for verb in grammar.VERBS:
-        said = grammar.read([verb.name, "--help"])
+        said = parsing.read([verb.name, "--help"])
 
         assert isinstance(said, str)
         assert f"example: {verb.example}" in " ".join(said.split())
-        assert said == grammar.read(["help", verb.name]) == grammar.read([verb.name, "-h"])
+        assert said == parsing.read(["help", verb.name]) == parsing.read([verb.name, "-h"])
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
@@ -71,7 +71,7 @@ def test_overview_names_every_verb_by_what_it_is_for(
 ) -> None:
     """The first help shows all verbs in their groups, within the terminal."""
     monkeypatch.setenv("COLUMNS", "60")
-    said = grammar.read(words)
+    said = parsing.read(words)
 
     assert isinstance(said, str)
     assert [] == [verb.name for verb in grammar.VERBS if (f"\n  {verb.name} " in said) != bool(verb.group)]
@@ -82,4 +82,4 @@ def test_overview_names_every_verb_by_what_it_is_for(
 
 def test_version_is_the_release() -> None:
     """`--version` names the release."""
-    assert f"resumectl {VERSION}\n" == grammar.read(["--version"])
+    assert f"resumectl {VERSION}\n" == parsing.read(["--version"])

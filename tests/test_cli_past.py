@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from daemon_kit import LOOPS, Daemon, eventually
 
-from resumed.daemon import grammar, letters, render_past
+from resumed.daemon import letters, parsing, render_past
 
 NOW = 1_796_040_000.0  # 2026-11-30, a Monday, noon UTC
 
@@ -243,7 +243,7 @@ def test_why_of_a_held_job(daemon: Daemon, stuck: str) -> None:
     assert [each["command"] for each in whole["why"]["commands"]] == [shlex.join(each) for each in commands]
     assert {"retry", "skip", "cancel", "logs"} == {words[1] for words in commands}
     for words in commands:
-        assert isinstance(grammar.read(words[1:]), object)
+        assert isinstance(parsing.read(words[1:]), object)
     assert "heard" in daemon.ask(*next(words for words in commands if words[1] == "logs")[1:]).stdout
 
 
@@ -306,6 +306,26 @@ def test_damaged_past_is_noted_and_stops_nothing(daemon: Daemon) -> None:
     assert "cannot be read" in asked.stderr
     assert "paused" in asked.stdout
     assert row["status"] in ("ready", "running")
+
+
+def test_quarantined_job_still_says_why(daemon: Daemon) -> None:
+    """A job that was set aside has its why and as much of its history as verifies."""
+    daemon.ask("submit", str(daemon.file("breaks", "slow", {"a": ""})))
+    stands(daemon, "breaks", "running")
+    daemon.end(signal.SIGKILL)
+    (folder,) = (daemon.state / "jobs").glob("*/breaks")
+    log = max(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
+    raw = log.read_bytes()
+    log.write_bytes(raw[:80] + b"XX" + raw[82:])
+    daemon.start()
+    eventually(lambda: json.loads(daemon.ask("quarantine", "list", "--json").stdout)["jobs"][0])
+    why, history = daemon.ask("why", "breaks"), daemon.ask("history", "breaks")
+
+    assert (0, 0) == (why.returncode, history.returncode), (why, history)
+    assert why.stdout.startswith("breaks is quarantined since ")
+    assert "INTEGRITY failed" in why.stdout
+    assert "resumectl quarantine discard breaks" in why.stdout
+    assert history.stderr
 
 
 def test_nobody_of_that_name(daemon: Daemon) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resumed.daemon import letters, render_house, render_jobs, screen, waiting
+from resumed.daemon import letters, render_house, render_jobs, render_retire, screen, waiting
 
 NOW = 1_796_040_000.0  # 2026-11-30, a Monday, noon UTC
 HOUR = 3600
@@ -218,7 +218,7 @@ def test_hostile_text_reaches_no_terminal(case: str) -> None:
         ),
         *render_jobs.job_view(view, NOW, 10_000, False, False),
         *render_house.workflow_list({"workflows": [flow], "problems": [evil]}, 10_000, False),
-        *render_house.quarantine_list([aside], NOW, 10_000, False),
+        *render_retire.quarantine_list([aside], NOW, 10_000, False),
         render_jobs.progress(hostile_row, 200),
     ]
 
