@@ -5,10 +5,11 @@ meaning needs a new field or a new schema level.
 """
 
 import hashlib
+import sys
 import types
 from collections.abc import Callable
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 import attrs
@@ -19,10 +20,13 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 from . import decisions, instant, strict
 from .errors import FaultyInputError
 from .instant import Instant
-from .job import Item
+from .job import CodeVersion, Item
 from .table import ItemTable
+from .workflow import Contract
 
 T = TypeVar("T")
+MOST_SHARED = 64
+"""Records of a kind that are kept to be shared."""
 _KINDS = {
     "int": "int",
     "str": "string",
@@ -80,8 +84,9 @@ def _optional(kind: Any) -> bool:
     return len(arms) == 2 and types.NoneType in arms
 
 
-def _make() -> Converter:
-    made = Converter(forbid_extra_keys=True, omit_if_default=True)
+def _make(*, named: bool) -> Converter:
+    """A converter; with `named`, what it refuses is named with its path, which takes twice the time."""
+    made = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=named)
     # By class: cattrs asks hooks by predicate only after its own, coercing ones for these four.
     made.register_structure_hook(int, _int)
     made.register_structure_hook(str, _exact(str, "string"))
@@ -140,7 +145,7 @@ def _make() -> Converter:
 
     def records(kind: Any) -> Callable[[Any, Any], Any]:
         inner = make_dict_structure_fn(
-            kind, made, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True
+            kind, made, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=named
         )
 
         def structure(value: Any, to: Any) -> Any:
@@ -154,6 +159,8 @@ def _make() -> Converter:
     _moments(made)
     _tables(made)
     _unions(made)
+    if not named:
+        _shared(made)
     return made
 
 
@@ -164,7 +171,8 @@ def _moments(made: Converter) -> None:
         if type(value["wall"]) is not str or type(value["boot"]) is not str or type(value["up"]) is not int:
             raise _WrongTypeError("expected an instant {wall: UTC text, boot: string, up: int}")
         try:
-            return Instant(wall=instant.read(value["wall"]), boot=value["boot"], up=_int(value["up"], int))
+            wall, boot = instant.read(value["wall"]), sys.intern(value["boot"])
+            return Instant(wall=wall, boot=boot, up=_int(value["up"], int))
         except ValueError as error:
             raise _WrongTypeError(str(error)) from None
 
@@ -183,6 +191,28 @@ def _tables(made: Converter) -> None:
 
     made.register_structure_hook(ItemTable, structure)
     made.register_unstructure_hook(ItemTable, lambda table: [made.unstructure(item) for item in table])
+
+
+def _shared(made: Converter) -> None:
+    """What many jobs have in common is read once and then the same object: nobody changes a record."""
+    for kind in (Contract, CodeVersion):
+        made.register_structure_hook(kind, _once(made.get_structure_hook(kind)))
+
+
+def _once(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    known: dict[bytes, Any] = {}
+
+    def structure(value: Any, to: Any) -> Any:
+        key = orjson.dumps(value)
+        found = known.get(key)
+        if found is None:
+            found = read(value, to)
+            if len(known) >= MOST_SHARED:
+                known.clear()
+            known[key] = found
+        return found
+
+    return structure
 
 
 def _unions(made: Converter) -> None:
@@ -206,7 +236,13 @@ def _unions(made: Converter) -> None:
     made.register_unstructure_hook_func(_is_tagged, unstructure)
 
 
-_CONVERTER = _make()
+_CONVERTER = _make(named=False)
+
+
+@cache
+def _naming() -> Converter:
+    """For what the quick one refused: most values fit, and nobody needs a path for them."""
+    return _make(named=True)
 
 
 def _spell_problem(error: BaseException, kind: type | None) -> str:
@@ -230,6 +266,10 @@ def from_plain(value: Any, kind: type[T], what: str) -> T:
     """The record of a plain value; FaultyInputError names each field that does not fit, with its path."""
     try:
         return _CONVERTER.structure(value, kind)
+    except Exception:  # noqa: BLE001 - whatever it met, the other one meets it too, and says it
+        pass
+    try:
+        return _naming().structure(value, kind)
     except BaseValidationError as error:
         problems = transform_error(error, format_exception=_spell_problem)
         raise FaultyInputError(what, tuple(problems[:20])) from None
@@ -244,9 +284,7 @@ def encode(record: object) -> bytes:
 
 def encode_pretty(record: object) -> bytes:
     """The record as indented JSON that ends with a newline, for files that people open."""
-    return orjson.dumps(
-        _CONVERTER.unstructure(record), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    )
+    return orjson.dumps(_CONVERTER.unstructure(record), option=strict.PRETTY)
 
 
 def dump_plain(value: Any) -> bytes:
@@ -256,7 +294,7 @@ def dump_plain(value: Any) -> bytes:
 
 def dump_pretty(value: Any) -> bytes:
     """A plain value as indented JSON that ends with a newline."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(value, option=strict.PRETTY)
 
 
 def decode(raw: bytes, kind: type[T], what: str) -> T:

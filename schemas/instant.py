@@ -35,12 +35,23 @@ def _spell_second(second: int) -> str:
 
 def read(text: str) -> int:
     """The microseconds of a UTC text that `spell` wrote; ValueError for any other spelling."""
-    moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
-    delta = moment - _EPOCH
-    wall = (delta.days * 86_400 + delta.seconds) * MICRO + delta.microseconds
-    if spell(wall) != text:
+    micro = text[20:26]
+    if len(text) != 27 or text[19] != "." or text[26] != "Z" or not (micro.isascii() and micro.isdigit()):
         raise ValueError(f"not a UTC instant: {text!r}")
-    return wall
+    return _read_second(text[:19]) * MICRO + int(micro)
+
+
+@lru_cache(maxsize=1024)
+def _read_second(text: str) -> int:
+    """Cached as those that are written are."""
+    try:
+        delta = datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH
+    except ValueError:
+        raise ValueError(f"not a UTC instant: {text!r}") from None
+    second = delta.days * 86_400 + delta.seconds
+    if _spell_second(second) != text:
+        raise ValueError(f"not a UTC instant: {text!r}")
+    return second
 
 
 def later(instant: Instant, seconds: float) -> Instant:

@@ -124,7 +124,7 @@ def read_link(payload: bytes, what: str) -> tuple[int, str]:
 def read_opening(raw: bytes, level: int, what: str) -> Snapshot:
     """The snapshot in an artifact that a line of schema `level` opens with; DamagedError if it holds none."""
     try:
-        value = migrations.migrate("snapshot", strict.parse(raw, what), level, what)
+        value = migrations.migrate("snapshot", strict.parse_own(raw, what), level, what)
         return codec.from_plain(value, Snapshot, what)
     except FaultyInputError as error:
         if type(error) is not FaultyInputError:
@@ -165,7 +165,7 @@ def read_checkpoint(raw: bytes, what: str) -> Checkpoint:
 def parse_checkpoint(raw: bytes, what: str) -> tuple[Any, int]:
     """The plain value in a checkpoint file, and its level; the errors are those of `read_checkpoint`."""
     try:
-        value = strict.parse(raw, what)
+        value = strict.parse_own(raw, what)
         level = migrations.level_of(value, "state_schema", what)
         if level > STATE_SCHEMA:
             raise NewerSchemaError(what, level, STATE_SCHEMA)
@@ -195,7 +195,7 @@ def spell_admission(admission: Admission) -> bytes:
 def read_admission(raw: bytes, what: str) -> Admission:
     """The admission in `job.json`; NewerSchemaError for a later level, DamagedError if it holds none."""
     try:
-        value = strict.parse(raw, what)
+        value = strict.parse_own(raw, what)
         level = migrations.level_of(value, "schema", what)
         value = migrations.migrate("admission", value, level, what)
         return codec.from_plain(value, Admission, what)

@@ -40,7 +40,7 @@ GROUPED = ("write_and_sync_each", "sync_folders")
 """`pwrite` and `sync_data` on many files, `sync_folder` on many folders: the same to each, at once."""
 
 TEMP_SUFFIX = ".tmp"
-_CHUNK = 1024 * 1024
+_SMALL, _CHUNK = 64 * 1024, 1024 * 1024
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 
@@ -341,7 +341,9 @@ def read_open(fd: int, most: int | None = None) -> bytes:
     parts: list[bytes] = []
     size = 0
     while most is None or size < most:
-        part = read_at(fd, _CHUNK if most is None else min(_CHUNK, most - size), size)
+        # Most files are small: memory for more than they hold would be asked for and given back.
+        chunk = _CHUNK if size else _SMALL
+        part = read_at(fd, chunk if most is None else min(chunk, most - size), size)
         if not part:
             break
         parts.append(part)

@@ -14,6 +14,7 @@ LOGS = "logs"
 """What a job's programs printed: written by workers, read by people, vouched for by nobody."""
 KEPT = "kept"
 """Folders of a job's units, for its programs' own use: theirs to fill, and vouched for by nobody."""
+_FOLDERS = frozenset({ARTIFACTS, LOGS, KEPT})
 _LOG = re.compile(r"([1-9][0-9]{0,15})\.(0|[1-9][0-9]{0,15})\.log\Z")
 _TORN = re.compile(r"[1-9][0-9]{0,15}\.(0|[1-9][0-9]{0,15})\.torn\Z")
 _CHECKPOINT = re.compile(r"([1-9][0-9]{0,15})-([0-9a-f]{64})\.checkpoint\.json\Z")
@@ -73,31 +74,46 @@ def torn_name(log: LogName) -> str:
 
 def parse_log(name: str) -> LogName | None:
     """The log a name stands for, None for any other file."""
-    found = _LOG.match(name)
+    found = _LOG.match(name) if name.endswith(".log") else None
     return LogName(int(found[1]), int(found[2])) if found else None
 
 
 def parse_checkpoint(name: str) -> CheckpointName | None:
     """The checkpoint a name stands for, None for any other file."""
-    found = _CHECKPOINT.match(name)
+    found = _CHECKPOINT.match(name) if name.endswith(".json") else None
     return CheckpointName(int(found[1]), found[2]) if found else None
 
 
 def listing(folder: Path) -> Listing:
     """The files of a job's folder; OSError when it cannot be listed."""
-    names = durable.names(folder)
-    logs = tuple(sorted(found for name in names if (found := parse_log(name))))
-    checkpoints = tuple(sorted(one for name in names if (one := parse_checkpoint(name))))
-    torn = tuple(name for name in names if _TORN.match(name))
-    known = {JOB, ARTIFACTS, LOGS, KEPT, *map(str, logs), *map(str, checkpoints), *torn}
-    temporary = tuple(name for name in names if durable.is_temporary(name))
+    logs: list[LogName] = []
+    checkpoints: list[CheckpointName] = []
+    torn: list[str] = []
+    temporary: list[str] = []
+    stray: list[str] = []
+    has_job = False
+    for name in durable.names(folder):
+        if log := parse_log(name):
+            logs.append(log)
+        elif checkpoint := parse_checkpoint(name):
+            checkpoints.append(checkpoint)
+        elif name == JOB:
+            has_job = True
+        elif name in _FOLDERS:
+            pass
+        elif _TORN.match(name):
+            torn.append(name)
+        elif durable.is_temporary(name):
+            temporary.append(name)
+        else:
+            stray.append(name)
     return Listing(
-        logs=logs,
-        checkpoints=checkpoints,
-        torn=torn,
-        temporary=temporary,
-        stray=tuple(name for name in names if name not in known and name not in temporary),
-        has_job=JOB in names,
+        logs=tuple(sorted(logs)),
+        checkpoints=tuple(sorted(checkpoints)),
+        torn=tuple(torn),
+        temporary=tuple(temporary),
+        stray=tuple(stray),
+        has_job=has_job,
     )
 
 

@@ -92,9 +92,10 @@ def load(folder: Path, apply: Apply) -> Recovered:
 def _load(folder: Path, apply: Apply) -> Recovered:
     found = _list(folder)
     raw = _read(folder / files.JOB)
-    base = _find_base(folder, found, codec.digest(raw))
+    job = codec.digest(raw)
+    base = _find_base(folder, found, job)
     logs = _needed(folder, found, base.sequence)
-    state = _Replay(folder, codec.digest(raw), base, apply, found)
+    state = _Replay(folder, job, base, apply, found)
     for name, after in zip(logs, [*logs[1:], None], strict=True):
         state.replay(name, after)
     return state.result(line_io.read_admission(raw, f"cannot load {folder.name}: job.json"))
@@ -137,8 +138,10 @@ def _list(folder: Path) -> files.Listing:
 
 
 def _read(path: Path) -> bytes:
-    with durable.reading(path):
+    try:
         return durable.read_all(path)
+    except OSError as error:
+        raise durable.unreadable(path, error) from error
 
 
 def _damaged(folder: Path, why: str) -> DamagedError:

@@ -14,7 +14,7 @@ from schema_kit import RECORDS, field_types, optional, sample, wrong_values
 from resumed.schemas import codec, strict
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Item
-from resumed.schemas.workflow import StepContract
+from resumed.schemas.workflow import Contract, StepContract
 
 quick = settings(max_examples=400, derandomize=True, deadline=None, database=None)
 
@@ -197,7 +197,7 @@ def _spellings(value: Any) -> list[bytes]:
         json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"),
     ]
     try:
-        made.append(orjson.dumps(value))
+        made += [orjson.dumps(value, option=strict.PRETTY), orjson.dumps(value)]
     except TypeError:
         pass
     return made
@@ -232,11 +232,11 @@ def test_both_doors_agree_on_every_spelling(value: Any) -> None:
 @given(values, st.integers(0, 400), st.binary(min_size=1, max_size=2))
 def test_both_doors_agree_on_damaged_bytes(value: Any, place: int, put: bytes) -> None:
     """The same of bytes that nobody wrote."""
-    raw = _spellings(value)[-1]
-    place %= len(raw) + 1
+    for raw in _spellings(value)[-2:]:
+        at = place % (len(raw) + 1)
 
-    assert _agree(raw[:place] + put + raw[place:])
-    assert _agree(raw[:place] + put + raw[place + 1 :])
+        assert _agree(raw[:at] + put + raw[at:])
+        assert _agree(raw[:at] + put + raw[at + 1 :])
 
 
 @quick
@@ -257,6 +257,42 @@ def test_both_doors_give_the_same_records(plain: dict[str, Any]) -> None:
             assert isinstance(fast, FaultyInputError)
         else:
             assert slow == fast
+
+
+@quick
+@given(st.dictionaries(st.sampled_from(["id", "ordinal", "tries", "state", "data", "started", "x"]), values))
+def test_quick_reader_takes_what_the_naming_one_takes(plain: dict[str, Any]) -> None:
+    """Records are read without paths at first: what is refused, and what is made, is the same with them."""
+    wanted = {"id": "a", "ordinal": 0, **plain}
+
+    def take(converter: Any) -> Any:
+        try:
+            return converter.structure(wanted, Item)
+        except Exception as error:  # noqa: BLE001 - both refuse, each in its own way
+            del error
+            return None
+
+    assert take(codec._naming()) == take(codec._CONVERTER)
+
+
+def test_what_jobs_have_in_common_is_one_object() -> None:
+    """Two jobs of one workflow hold one contract; another contract is another object."""
+    steps = [{"name": "draft", "kind": "job"}]
+    plain = {"workflow": "label", "version": 2, "start": "draft", "steps": steps}
+    one, two = (codec.from_plain(json.loads(json.dumps(plain)), Contract, "") for _ in range(2))
+    other = codec.from_plain({**plain, "version": 3}, Contract, "")
+
+    assert one is two
+    assert (2, 3) == (one.version, other.version)
+
+
+@pytest.mark.parametrize("wrong", [True, 2.0, "2", None], ids=repr)
+def test_what_is_shared_is_checked_for_its_types(wrong: object) -> None:
+    """A value that only looks like one that was read before is refused all the same."""
+    plain = {"workflow": "label", "version": 2, "start": "draft", "steps": []}
+    codec.from_plain(plain, Contract, "")
+    with pytest.raises(FaultyInputError, match=r"version"):
+        codec.from_plain({**plain, "version": wrong}, Contract, "cannot read")
 
 
 @quick
