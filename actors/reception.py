@@ -152,6 +152,10 @@ class Reception:
         """The jobs in sight among the `limit` that ended last, newest first."""
         return await self._finder.ended(sight, limit)
 
+    def ended_since(self, since: int) -> int:
+        """How many jobs ended at that wall instant or later, of the last days."""
+        return self._supervisor.roll.ended_since(since)
+
     async def quarantined(self, sight: Sight = EVERYTHING) -> list[Quarantined]:
         """The jobs in sight that are set aside, in the quarantine or (unreadable) in their place."""
         return await self._finder.quarantined(sight)

@@ -5,12 +5,12 @@ It reads names only, no job. A failed look is no verdict: the shard is looked at
 
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TypeVar
 
 import anyio
 
 from resumed.schemas.errors import UnreadableError
+from resumed.schemas.instant import MICRO
 from resumed.store import archive
 from resumed.store.layout import Layout
 
@@ -23,6 +23,8 @@ RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two looks at a shard that cannot be listed."""
 READERS = 8
+LATELY = 2 * 86_400 * MICRO
+"""Microseconds for which it is remembered when a job ended: long enough for any clock's today."""
 T = TypeVar("T")
 
 
@@ -47,6 +49,8 @@ class Roll:
         """Shards that cannot be listed now, and why."""
         self.ended = 0
         """Jobs in the archive, as far as it could be listed."""
+        self._lately: list[int] = []
+        """When jobs ended in the last days, as wall microseconds."""
 
     async def call_up(self) -> list[str]:
         """The ids of all open jobs that can be listed now; UnreadableError when not even the shards can."""
@@ -77,15 +81,26 @@ class Roll:
     async def count_ended(self) -> None:
         """Count the archive; a shard of it that cannot be listed is left out, and said."""
         place = self._layout.archive
-        for shard in await self._names(archive.shards, place):
-            self.ended += len(await self._names(archive.names, place / shard))
+        since = self._clock.now().wall - LATELY
+        for shard in await self._listed(archive.shards, place):
+            self.ended += len(await self._listed(archive.names, place / shard))
+            self._lately += await self._listed(archive.ends, place / shard, since)
 
-    async def _names(self, look: Callable[[Path], tuple[str, ...]], place: Path) -> tuple[str, ...]:
+    async def _listed(self, look: Callable[..., tuple[T, ...]], *args: object) -> tuple[T, ...]:
         try:
-            return await self._reads.call(look, place)
+            return await self._reads.call(look, *args)
         except UnreadableError as error:
             logger.error("the archive could not be counted whole: %s", error)
             return ()
+
+    def note_end(self, at: int) -> None:
+        """One more job is in the archive, since that wall instant."""
+        self.ended += 1
+        self._lately = [each for each in self._lately if each >= at - LATELY] + [at]
+
+    def ended_since(self, since: int) -> int:
+        """How many jobs ended at that wall instant or later, of the last days."""
+        return sum(at >= since for at in self._lately)
 
 
 async def each_for_itself(entries: list[T], read: Callable[[T], Awaitable[None]]) -> None:

@@ -341,7 +341,7 @@ class Supervisor:
                 entry.trouble = str(error)
             await self.clock.wait(wait)
             wait = min(wait * 2, RETRY_MOST)
-        self.roll.ended += 1
+        self.roll.note_end(self.clock.now().wall)
         self._forget(entry, GoneError(f"{entry.id} has ended"))
 
     def _row(self, entry: JobEntry, snapshot: Snapshot) -> None:

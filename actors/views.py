@@ -7,6 +7,7 @@ from resumed.schemas.job import Item, ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import ItemRow, JobRow, JobView
 
+from . import possible
 from .machine import due, standing
 
 MOST_REASON = 300
@@ -37,6 +38,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
         needs_person=status is Status.HELD,
         sequence=snapshot.sequence,
         epoch=snapshot.epoch,
+        spent=snapshot.used.usd or "",
     )
 
 
@@ -94,15 +96,16 @@ def item_row(item: Item) -> ItemRow:
 
 def view(snapshot: Snapshot, now: Instant, folder: str) -> JobView:
     """Everything about one job."""
+    shown = row(snapshot, now)
     return JobView(
-        row=row(snapshot, now),
+        row=shown,
         requester=snapshot.job.requester,
         objective=snapshot.job.objective,
         labels=snapshot.job.labels,
         step=snapshot.position.at if snapshot.each is None else snapshot.each.start,
         reason=standing.why(snapshot, now),
         items=tuple(item_row(item) for item in snapshot.items),
-        commands=standing.commands(snapshot),
+        commands=tuple(each.command for each in possible.possible(snapshot, shown.status)),
         folder=folder,
         priority=snapshot.job.priority,
         after=tuple(row.event for row in snapshot.waits if row.event),

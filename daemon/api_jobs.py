@@ -38,9 +38,13 @@ class SubmitAsked:
 
 @frozen(kw_only=True)
 class ListAsked:
-    """With `all`, also the jobs that ended last."""
+    """With `all`, also the jobs that ended last; `since` (wall microseconds) asks how many ended since.
+
+    For that, no more than the last two days are known.
+    """
 
     all: bool = False
+    since: int = 0
 
 
 @frozen(kw_only=True)
@@ -105,6 +109,10 @@ class ListAnswer:
     ended: tuple[JobRow, ...]
     ended_count: int
     """How many jobs have ended in all."""
+    ended_since: int
+    """How many of them since the instant asked for."""
+    you: str
+    """Who asks, as jobs name their owners."""
 
 
 @frozen(kw_only=True)
@@ -147,7 +155,13 @@ async def list_jobs(desk: Desk, peer: Peer, asked: ListAsked) -> ListAnswer:
     """The open jobs that the peer may see; with `all`, also those that ended last."""
     ended = await desk.jobs.ended(peer.permit) if asked.all else []
     jobs = tuple(desk.jobs.rows(peer.permit))
-    return ListAnswer(jobs=jobs, ended=tuple(ended), ended_count=desk.jobs.house().ended)
+    return ListAnswer(
+        jobs=jobs,
+        ended=tuple(ended),
+        ended_count=desk.jobs.house().ended,
+        ended_since=desk.jobs.ended_since(asked.since),
+        you=peer.person.name,
+    )
 
 
 async def show(desk: Desk, _peer: Peer, asked: ShowAsked) -> ShowAnswer | Refusal:

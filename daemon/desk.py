@@ -70,6 +70,9 @@ class Jobs(Protocol):
     async def ended(self, sight: Sight) -> list[JobRow]:
         """The jobs in sight that ended last."""
 
+    def ended_since(self, since: int) -> int:
+        """How many jobs ended at that wall instant or later, of the last days."""
+
     async def view(self, job: str) -> JobView | Refusal:
         """One job, whole; why not, when it cannot be read."""
 

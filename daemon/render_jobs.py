@@ -2,39 +2,60 @@
 
 from typing import Any
 
-from .letters import clean, cut
+from .letters import clean, cut, wrap
 from .render import ITEM_GLYPHS, facts, glyph_of, moment, paint, size, stamp, table
 
 
 def job_list(answer: dict[str, Any], now: float, width: int, colour: bool, everything: bool) -> list[str]:
     """The screen of `resumectl list`."""
-    rows = answer["jobs"]
+    rows, you = answer["jobs"], answer["you"]
     shown = [*rows, *answer["ended"]] if everything else rows
-    heads = ["JOB", "STATUS", ">DONE", ">FAIL", "~NEEDS / NEXT", "SINCE", "OWNER"]
+    heads = ["JOB", "STATUS", ">DONE", ">FAIL", "~NEEDS / NEXT", "SINCE", ">SPENT", "OWNER"]
     cells = [
         [
             clean(row["id"], 64),
             row["status"],
             f"{row['done']}/{row['total']}",
             str(row["failed"] + row["held"]),
-            needs(row, now),
+            needs(row, now, you=you),
             moment(row["since"], now),
+            money(row["spent"]),
             clean(row["owner"], 20),
         ]
         for row in shown
     ]
     lines = table(heads, cells, [glyph_of(row) for row in shown], width, colour) if shown else []
-    calling = sum(1 for row in rows if row["needs_person"])
-    counts = [f"{len(rows)} open"]
-    if calling:
-        counts.append(f"{calling} need{'s' if calling == 1 else ''} a person (resumectl show JOB)")
-    counts.append(f"{answer['ended_count']} ended" + ("" if everything else " (list -a)"))
-    return [*lines, ", ".join(counts)]
+    counts = [f"{len(rows)} open", *_calling(rows, you)]
+    if everything:
+        counts.append(f"{answer['ended_count']} ended")
+    else:
+        counts.append(f"{answer['ended_since']} ended today (list -a)")
+    return [*lines, *wrap(", ".join(counts), width)]
 
 
-def needs(row: dict[str, Any], now: float, longest: int = 40) -> str:
+def _calling(rows: list[dict[str, Any]], you: str) -> list[str]:
+    """How many jobs need a person: whoever looks, or another one."""
+    mine = sum(row["needs_person"] and row["owner"] == you for row in rows)
+    others = sum(row["needs_person"] for row in rows) - mine
+    said = [f"{mine} need{'s' if mine == 1 else ''} you"] if mine else []
+    said += [f"{others} need{'s' if others == 1 else ''} another person"] if others else []
+    return [*said[:-1], f"{said[-1]} (resumectl why JOB)"] if said else []
+
+
+def money(usd: str) -> str:
+    """An amount in whole cents; one below a cent is shown as that."""
+    if not usd:
+        return "-"
+    amount = float(usd)
+    return "<$0.01" if 0 < amount < 0.005 else f"${amount:.2f}"
+
+
+def needs(row: dict[str, Any], now: float, longest: int = 60, *, you: str = "") -> str:
     """What the job needs or does next, in a few words."""
-    said = clean(row["needs"], longest)
+    said = row["needs"]
+    said = clean(
+        f"you: {said.removeprefix(f'{you}: ')}" if you and said.startswith(f"{you}: ") else said, longest
+    )
     if row["wakes"]:
         said = f"{said or 'goes on'} {moment(row['wakes'], now)}"
     return said or ("-" if row["status"] not in ("running", "resuming") else f"{row['running']} at work")
@@ -60,6 +81,7 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
         "priority": str(view["priority"]) if view["priority"] else "",
         "after": ", ".join(view["after"]),
         "next": " ".join(filter(None, (row["needs"], stamp(row["wakes"]) if row["wakes"] else ""))),
+        "spent": money(row["spent"]).removeprefix("-"),
         "labels": ", ".join(f"{key}={value}" for key, value in view["labels"].items()),
         "folder": view["folder"],
     }

@@ -1,6 +1,7 @@
 """The verbs that look at jobs: list, show, logs, output."""
 
 import argparse
+import time
 
 from resumed.schemas import control
 
@@ -11,9 +12,15 @@ from .screen import Screen
 
 def list_jobs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """The open jobs."""
-    answer = client.call("List", all=asked.all)
+    answer = client.call("List", all=asked.all, since=midnight(screen.now))
     screen.show(answer, render_jobs.job_list(answer, screen.now, screen.width, screen.colour, asked.all))
     return control.EXIT_DONE
+
+
+def midnight(now: float) -> int:
+    """When the present day began here, in wall microseconds."""
+    year, month, day = time.localtime(now)[:3]
+    return round(time.mktime((year, month, day, 0, 0, 0, 0, 0, -1)) * 1_000_000)
 
 
 def show(screen: Screen, client: Client, asked: argparse.Namespace) -> int:

@@ -30,6 +30,8 @@ class JobRow:
     needs_person: bool = False
     sequence: int = 0
     epoch: int = 0
+    spent: str = ""
+    """US dollars that its programs say they have spent, as decimal text; empty when none said anything."""
 
 
 @frozen(kw_only=True)

@@ -48,6 +48,16 @@ def shards(parent: Path) -> tuple[str, ...]:
         return tuple(name for name in durable.names(parent) if files.is_folder(parent / name))
 
 
+def ends(shard: Path, since: int) -> tuple[int, ...]:
+    """When the jobs in one shard of the archive ended, as wall microseconds, those before `since` left out.
+
+    An archived folder is not written any more. UnreadableError when the shard cannot be listed.
+    """
+    with durable.reading(shard):
+        found = [durable.status(shard / name).st_mtime_ns // 1000 for name in names(shard)]
+    return tuple(at for at in found if at >= since)
+
+
 def names(shard: Path) -> tuple[str, ...]:
     """The ids in one shard, temp names left out; UnreadableError when it cannot be listed."""
     with durable.reading(shard):

@@ -85,6 +85,9 @@ class FakeJobs:
     async def ended(self, sight: Sight) -> list[JobRow]:
         return []
 
+    def ended_since(self, since: int) -> int:
+        return 0
+
     async def view(self, job: str) -> JobView | Refusal:
         return JobView(row=self.row, requester="anna", objective="", items=self.items)
 

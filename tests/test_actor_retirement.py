@@ -252,3 +252,24 @@ def test_prefix_finds_ended_jobs_and_those_set_aside(backend: str) -> None:
         assert "no_such_job" == none.code
 
     play(backend, case)
+
+
+def test_what_ended_lately_is_counted_across_a_restart(backend: str) -> None:
+    """How many ended since an instant is known of this daemon's time, and of the one before from the disk."""
+
+    async def case(one: World) -> None:
+        for job in ("ended-1", "ended-2"):
+            await one.admit(job, ["a"])
+            await one.until(lambda job=job: one.entry(job) is None)  # type: ignore[misc]
+        here = one.daemon.jobs.ended_since(0)
+        later = one.daemon.jobs.ended_since(one.clock.now().wall + 1)
+        await one.kill()
+        one.weather.revive()
+        await one.start()
+        await one.until(lambda: one.daemon.supervisor.roll.ended == 2)
+        await one.until(lambda: one.daemon.jobs.ended_since(0) == 2)
+
+        assert (2, 0) == (here, later)
+        assert 0 == one.daemon.jobs.ended_since(10**18)
+
+    play(backend, case)

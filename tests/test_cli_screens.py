@@ -33,7 +33,7 @@ def row(**changes: Any) -> dict[str, Any]:
     whole = {
         "id": "attic", "status": "running", "workflow": "x265", "version": 1, "title": "", "owner": "anna",
         "done": 311, "total": 500, "failed": 2, "held": 0, "running": 4, "since": at(-1), "created": at(-30),
-        "wakes": 0, "needs": "", "needs_person": False, "sequence": 9, "epoch": 1,
+        "wakes": 0, "needs": "", "needs_person": False, "sequence": 9, "epoch": 1, "spent": "",
     }  # fmt: skip
     return whole | changes
 
@@ -47,27 +47,34 @@ def item(**changes: Any) -> dict[str, Any]:
 
 
 ROWS = [
-    row(id="pay-nov", status="held", done=41, total=44, failed=0, held=3, running=0, owner="finance",
-        needs="3 items held: retry or skip", needs_person=True, since=at(-26)),
-    row(id="bump-httpx", status="paused", done=22, total=30, failed=0, running=0, since=at(-200 * 24)),
-    row(id="label-7", status="waiting", done=0, total=1, failed=0, running=0, wakes=at(3), owner="lee"),
+    row(id="pay-nov", status="held", done=41, total=44, failed=0, held=3, running=0, owner="bo",
+        needs="bo: retry or skip 3 items", needs_person=True, since=at(-26)),
+    row(id="bump-httpx", status="paused", done=22, total=30, failed=0, running=0, since=at(-200 * 24),
+        spent="7.409999"),
+    row(id="label-7", status="waiting", done=0, total=1, failed=0, running=0, wakes=at(3), owner="lee",
+        spent="0.0004"),
     row(),
 ]  # fmt: skip
 
 
 GOLDEN_LIST = [
-    "  JOB         STATUS      DONE  FAIL  NEEDS / NEXT                 SINCE   OWNER",
-    "! pay-nov     held       41/44     3  3 items held: retry or skip  Sun     finance",
-    "= bump-httpx  paused     22/30     0  -                            14 May  anna",
-    "o label-7     waiting      0/1     0  goes on 15:00                11:00   lee",
-    "> attic       running  311/500     2  4 at work                    11:00   anna",
-    "4 open, 1 needs a person (resumectl show JOB), 14 ended (list -a)",
+    "  JOB         STATUS      DONE  FAIL  NEEDS / NEXT                SINCE    SPENT  OWNER",
+    "! pay-nov     held       41/44     3  you: retry or skip 3 items  Sun          -  bo",
+    "= bump-httpx  paused     22/30     0  -                           14 May   $7.41  anna",
+    "o label-7     waiting      0/1     0  goes on 15:00               11:00   <$0.01  lee",
+    "> attic       running  311/500     2  4 at work                   11:00        -  anna",
+    "4 open, 1 needs you (resumectl why JOB), 14 ended today (list -a)",
 ]
+
+
+def listed(*rows: dict[str, Any], you: str = "bo", today: int = 14) -> dict[str, Any]:
+    """What the daemon answers to `list`."""
+    return {"jobs": list(rows), "ended": [], "ended_count": 99, "ended_since": today, "you": you}
 
 
 def test_list_screen() -> None:
     """A line for each job: sign, name, status, counts, what it needs; and what to type for the rest."""
-    lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 14}, NOW, 100, False, False)
+    lines = render_jobs.job_list(listed(*ROWS), NOW, 100, False, False)
 
     assert GOLDEN_LIST == lines
 
@@ -76,8 +83,9 @@ def test_list_screen() -> None:
     ("width", "last"),
     [
         (100, "OWNER"),
-        (71, "OWNER"),
-        (70, "SINCE"),
+        (77, "OWNER"),
+        (76, "SPENT"),
+        (69, "SINCE"),
         (59, "NEEDS / NEXT"),
         (40, "FAIL"),
         (20, "STATUS"),
@@ -86,23 +94,53 @@ def test_list_screen() -> None:
 )
 def test_columns_give_way_from_the_right(width: int, last: str) -> None:
     """In a narrow terminal whole columns go, the last one first; what is left fits."""
-    lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, width, False, False)
+    lines = render_jobs.job_list(listed(*ROWS), NOW, width, False, False)
 
     assert lines[0].endswith(last)
-    assert all(len(line) <= max(width, 1) for line in lines[1:-1])
+    assert all(len(line) <= max(width, 1) for line in lines[1:5])
 
 
 def test_empty_list_says_so() -> None:
     """Without jobs there is one line, and it says where the ended ones are."""
-    assert ["0 open, 0 ended (list -a)"] == render_jobs.job_list(
-        {"jobs": [], "ended": [], "ended_count": 0}, NOW, 80, False, False
-    )
+    assert ["0 open, 0 ended today (list -a)"] == render_jobs.job_list(listed(today=0), NOW, 80, False, False)
+    assert ["0 open, 99 ended"] == render_jobs.job_list(listed(), NOW, 80, False, True)
+
+
+CALLS = {
+    "nobody": ([False], [], ""),
+    "you": ([True], ["anna"], ", 1 needs you (resumectl why JOB)"),
+    "another": ([True], ["bo"], ", 1 needs another person (resumectl why JOB)"),
+    "both": (
+        [True, True, True],
+        ["anna", "bo", "anna"],
+        ", 2 need you, 1 needs another person (resumectl why JOB)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_last_line_says_who_is_needed(case: str) -> None:
+    """Whoever looks is told first that it is wanted, and what to type."""
+    needed, owners, said = CALLS[case]
+    rows = [row(needs_person=need, owner=who) for need, who in zip(needed, owners or ["bo"], strict=True)]
+    line = render_jobs.job_list(listed(*rows, you="anna"), NOW, 100, False, False)[-1]
+
+    assert f"{len(rows)} open{said}, 14 ended today (list -a)" == line
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [("", "-"), ("0", "$0.00"), ("0.004", "<$0.01"), ("7.405", "$7.41"), ("1234", "$1234.00")],
+)
+def test_money_is_shown_in_cents(usd: str, shown: str) -> None:
+    """An amount is rounded to cents, and one below a cent is not shown as nothing."""
+    assert shown == render_jobs.money(usd)
 
 
 def test_show_screen() -> None:
     """One job: how it stands and why, its facts, the items that need somebody first, what may be typed."""
     view = {
-        "row": ROWS[0] | {"title": "November", "since": at(-1)},
+        "row": ROWS[0] | {"title": "November", "since": at(-1), "owner": "finance", "spent": "0.1"},
         "requester": "bo",
         "objective": "Pay what was approved.",
         "labels": {"month": "11"},
@@ -138,7 +176,8 @@ def test_show_screen() -> None:
         "deadline   2026-12-01 18:00:00",
         "priority   -3",
         "after      approve-nov",
-        "next       3 items held: retry or skip",
+        "next       bo: retry or skip 3 items",
+        "spent      $0.10",
         "labels     month=11",
         "folder     /var/lib/resumed/jobs/ab/pay-nov",
         "",
@@ -213,9 +252,7 @@ def test_hostile_text_reaches_no_terminal(case: str) -> None:
     }  # fmt: skip
     aside = {"id": evil, "reason": evil, "detail": evil, "since": at(0), "moved": True}
     lines = [
-        *render_jobs.job_list(
-            {"jobs": [hostile_row], "ended": [], "ended_count": 0}, NOW, 10_000, False, False
-        ),
+        *render_jobs.job_list(listed(hostile_row, you=evil), NOW, 10_000, False, False),
         *render_jobs.job_view(view, NOW, 10_000, False, False),
         *render_house.workflow_list({"workflows": [flow], "problems": [evil]}, 10_000, False),
         *render_retire.quarantine_list([aside], NOW, 10_000, False),
@@ -262,7 +299,7 @@ def test_colour_is_only_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
     dumb = screen.Screen(as_json=False)
-    lines = render_jobs.job_list({"jobs": ROWS, "ended": [], "ended_count": 0}, NOW, 80, True, False)
+    lines = render_jobs.job_list(listed(*ROWS), NOW, 80, True, False)
 
     assert (True, False) == (wanted, unwanted)
     assert (False, False, True) == (dumb.colour, dumb.live, dumb.terminal)
