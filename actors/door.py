@@ -14,7 +14,7 @@ from anyio import to_thread
 from resumed.schemas import codec, jobfilereader, release
 from resumed.schemas.errors import AuthorError, CommitError, FaultyInputError
 from resumed.schemas.instant import Instant
-from resumed.schemas.job import CodeVersion, Job, Person
+from resumed.schemas.job import CodeVersion, Job, Person, Reader
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Line
@@ -44,8 +44,11 @@ class Workflows(Protocol):
         """Whether `accept` needs no more than a moment: no pattern to match, no path to look at."""
         ...
 
-    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
-        """The job's inputs with defaults, as JSON text; FaultyInputError (begun by `what`) otherwise."""
+    def accept(self, contract: Contract, job: JobFile, what: str, reader: Reader | None = None) -> str:
+        """The job's inputs with defaults, as JSON text, where the reader may have what they name.
+
+        FaultyInputError (begun by `what`) otherwise.
+        """
         ...
 
 
@@ -121,11 +124,11 @@ class Door:
         contract = self._workflows.pick(file.workflow, file.version)
         if isinstance(contract, Refusal):
             return contract
-        what = f"cannot admit {offered.name}"
+        what, reader = f"cannot admit {offered.name}", reader_of(offered.requester)
         if self._workflows.is_quick(contract):
-            inputs = self._workflows.accept(contract, file, what)
+            inputs = self._workflows.accept(contract, file, what, reader)
         else:
-            inputs = await self._off_loop(self._workflows.accept, contract, file, what)
+            inputs = await self._off_loop(self._workflows.accept, contract, file, what, reader)
         schedule.instants(file, self._supervisor.clock.now(), what)
         try:
             return await self._whole(contract), inputs
@@ -201,6 +204,7 @@ def _drawn_up(
         items_glob=file.items_glob,
         items_from=_form(file),
         items_file=file.items_lines or file.items_jsonl,
+        reader=reader_of(requester),
         labels=file.labels,
         sha256=record.sha256,
         priority=file.priority,
@@ -215,6 +219,11 @@ def _drawn_up(
         release=release.VERSION,
     )
     return record, first_line(job, contract, file.items or (), code, admission.job_digest(record), now)
+
+
+def reader_of(requester: Person) -> Reader:
+    """As whom the files that a requester names are read."""
+    return Reader(uid=requester.uid, gid=requester.gid, groups=requester.groups)
 
 
 def _form(file: JobFile) -> str:

@@ -1,5 +1,6 @@
 """What a worker is shown of a job when it is to run a try: the frame, and how much of which items."""
 
+import os
 from pathlib import Path
 
 from attrs import evolve
@@ -51,6 +52,7 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         items_file=job.items_file,
         objective=job.objective,
         labels=job.labels,
+        reader=job.reader if job.reader is not None and job.reader.uid not in (0, os.geteuid()) else None,
         compare=row.compares,
         through=through,
     )

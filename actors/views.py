@@ -2,16 +2,19 @@
 
 from attrs import evolve
 
+from resumed.schemas import codec, inputs
+from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Item, ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import ItemRow, JobRow, JobView
+from resumed.schemas.workflow import Programs
 
 from . import possible
 from .machine import due, standing
 
 MOST_REASON = 300
-"""Characters of an item's reason as shown; the job's history has it whole."""
+"""Characters of an item's reason, or of an input, as shown; the job's history and file have it whole."""
 
 
 def row(snapshot: Snapshot, now: Instant) -> JobRow:
@@ -85,7 +88,7 @@ def item_row(item: Item) -> ItemRow:
         tries=item.tries,
         failures=item.failures,
         code=item.code,
-        reason=item.reason if len(item.reason) <= MOST_REASON else f"{item.reason[: MOST_REASON - 3]}...",
+        reason=_cut(item.reason),
         started=item.started.wall if item.started is not None else 0,
         ended=item.ended.wall if item.ended is not None else 0,
         not_before=item.not_before.wall if item.not_before is not None else 0,
@@ -110,6 +113,7 @@ def view(snapshot: Snapshot, now: Instant, folder: str) -> JobView:
         priority=snapshot.job.priority,
         after=tuple(row.event for row in snapshot.waits if row.event),
         deadline=snapshot.job.deadline.wall if snapshot.job.deadline is not None else 0,
+        inputs=_inputs(snapshot),
     )
 
 
@@ -122,6 +126,21 @@ def attempt(snapshot: Snapshot, now: Instant) -> int:
         Status.WAITING,
     )
     return snapshot.epoch if snapshot.attempt is not None or not will_run else snapshot.epoch + 1
+
+
+def _inputs(snapshot: Snapshot) -> dict[str, str]:
+    """The job's inputs as people are shown them: the workflow it was admitted with says which are private."""
+    definition = snapshot.contract.definition
+    try:
+        declared = codec.decode_own(definition.encode(), Programs, "").inputs if definition else ()
+        found = inputs.shown(declared, snapshot.job.inputs)
+    except FaultyInputError:
+        return {}  # of a release that declared them otherwise: nothing is shown that may be private
+    return {name: _cut(text) for name, text in found.items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_REASON else f"{text[: MOST_REASON - 3]}..."
 
 
 def said(snapshot: Snapshot, choice: str) -> str:

@@ -87,7 +87,7 @@ class NoWorkflows:
         """No: it is asked beside the loop."""
         return False
 
-    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
+    def accept(self, contract: Contract, job: JobFile, what: str, reader: object = None) -> str:
         """No inputs."""
         raise NotImplementedError
 

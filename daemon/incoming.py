@@ -86,7 +86,7 @@ class Incoming:
         self._admitted: list[tuple[Claimed, str]] = []
         """What is to leave `claimed/`, and what became of it; with `_removing`, somebody is at it."""
         self._removing = False
-        self._owners: dict[int, str] = {}
+        self._owners: dict[int, Person] = {}
         self._unready = False
 
     def rest(self) -> None:
@@ -258,12 +258,11 @@ class Incoming:
             await self._reject(file.name, "not_permitted", said, ())
             return ""
         if file.uid not in self._owners:
-            self._owners[file.uid] = await _disk(_name_of, file.uid)
-        requester = Person(uid=file.uid, name=self._owners[file.uid], via="incoming")
+            self._owners[file.uid] = await _disk(_owner_of, file.uid)
         told = await self._jobs.submit(
             file.raw,
             name=_shown(file.name),
-            requester=requester,
+            requester=self._owners[file.uid],
             via="incoming",
             may=lambda workflow: permit.of_workflow(Role.SUBMITTER, workflow),
         )
@@ -358,11 +357,14 @@ def _identity(folder: Path) -> tuple[int, int] | None:
         return None
 
 
-def _name_of(uid: int) -> str:
+def _owner_of(uid: int) -> Person:
+    """The owner of a file, with the groups that the user database gives."""
     try:
-        return pwd.getpwuid(uid).pw_name
+        found = pwd.getpwuid(uid)
     except KeyError:
-        return str(uid)
+        return Person(uid=uid, name=str(uid), via="incoming")
+    groups = tuple(os.getgrouplist(found.pw_name, found.pw_gid))
+    return Person(uid=uid, name=found.pw_name, via="incoming", gid=found.pw_gid, groups=groups)
 
 
 def _shown(name: str) -> str:

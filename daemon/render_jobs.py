@@ -82,6 +82,7 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
         "after": ", ".join(view["after"]),
         "next": " ".join(filter(None, (row["needs"], stamp(row["wakes"]) if row["wakes"] else ""))),
         "spent": money(row["spent"]).removeprefix("-"),
+        "inputs": ", ".join(f"{key}={value}" for key, value in view["inputs"].items()),
         "labels": ", ".join(f"{key}={value}" for key, value in view["labels"].items()),
         "folder": view["folder"],
     }

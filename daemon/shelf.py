@@ -10,16 +10,17 @@ import re
 import stat
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from resumed.actors.worker import programs as worker_programs
-from resumed.schemas import inputs, strict, workflowfile
+from resumed.schemas import workflowfile
 from resumed.schemas.errors import AuthorError, FaultyInputError
+from resumed.schemas.job import Reader
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.workflow import Contract, Input, InputType, Programs
+from resumed.schemas.workflow import Contract, InputType, Programs
 
-from . import rights
+from . import judging, rights
 from .desk import InputRow, WorkflowRow
 
 SUFFIX = ".toml"
@@ -95,32 +96,15 @@ class WorkflowShelf:
             each.type is InputType.PATH or each.pattern for each in programs.inputs
         )
 
-    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
-        """The job's inputs with defaults, as JSON text; FaultyInputError begun by `what` otherwise.
+    def accept(self, contract: Contract, job: JobFile, what: str, reader: Reader | None = None) -> str:
+        """The job's inputs with defaults, as JSON text, where the reader may have what they name.
 
-        A path must lie under its input's roots also where its links lead.
+        FaultyInputError begun by `what` otherwise.
         """
         programs = self.programs(contract.workflow, contract.version)
         if programs is None:
             raise FaultyInputError(what, (f"the workflow {contract.workflow} was taken away meanwhile",))
-        declared = tuple(self._rooted(each) for each in programs.inputs)
-        if job.items is not None and len(job.items) > programs.items_max:
-            said = f"{len(job.items)} items, the most is {programs.items_max} (items.max) @ $.items"
-            raise FaultyInputError(what, (said,))
-        by_items = inputs.left_to_items(programs, job)
-        accepted = inputs.check_inputs(declared, job.inputs, what, by_items=by_items)
-        _check_places(declared, accepted, what, "$.inputs")
-        for number, item in enumerate(job.items or ()):
-            path = f"$.items[{number}].inputs"
-            inputs.check_item_inputs(declared, item.inputs, what, path)
-            _check_places(declared, item.inputs, what, path)
-        return accepted
-
-    def _rooted(self, declared: Input) -> Input:
-        """The input with the roots that it has when it names none."""
-        if declared.type is not InputType.PATH or declared.roots or self._home is None:
-            return declared
-        return evolve(declared, roots=tuple({str(self._home): 0, os.path.realpath(self._home): 0}))
+        return judging.accepted(programs, job, what, reader)
 
     def names(self) -> tuple[str, ...]:
         """The names of all workflows in force, sorted."""
@@ -163,16 +147,16 @@ class WorkflowShelf:
                 return known
         except OSError as error:
             return _Shelved(marks=(), problem=_unreadable(path, error))
-        return _read(path, marks)
+        return _read(path, marks, self._home)
 
 
-def _read(path: Path, marks: tuple[int, ...]) -> _Shelved:
+def _read(path: Path, marks: tuple[int, ...], home: Path | None) -> _Shelved:
     name = path.name.removesuffix(SUFFIX)
     what = f"cannot use the workflow {path}"
     try:
         if not NAME.match(name):
             raise FaultyInputError(what, (f"expected a name like {NAME.pattern[:-2]}, got {name!r}",))
-        programs = workflowfile.read(_checked_bytes(path, what), name)
+        programs = judging.rooted(workflowfile.read(_checked_bytes(path, what), name), home)
         return _Shelved(
             marks=marks, programs=programs, contract=worker_programs.contract_of(programs, str(path.parent))
         )
@@ -210,20 +194,6 @@ def _check_folder(folder: Path) -> None:
 def _check_rights(found: os.stat_result, what: str) -> None:
     if said := rights.problem(found):
         raise FaultyInputError(what, (said,))
-
-
-def _check_places(declared: tuple[Input, ...], accepted: str, what: str, at: str) -> None:
-    given = strict.parse(accepted.encode(), what)
-    problems = []
-    for each in declared:
-        if each.type is InputType.PATH and each.roots and each.name in given:
-            real = os.path.realpath(given[each.name])
-            roots = [os.path.realpath(root) for root in each.roots]
-            if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
-                where = " and ".join(dict.fromkeys(roots))
-                problems.append(f"it leads to {real}, outside of {where} @ {at}.{each.name}")
-    if problems:
-        raise FaultyInputError(what, tuple(problems))
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from . import codec, strict
 from .decisions import Answer
 from .errors import FaultyInputError
-from .job import Artifact, Budget, Item
+from .job import Artifact, Budget, Item, Reader
 from .workflow import Contract
 
 PROTOCOL = 1
@@ -67,6 +67,8 @@ class Run:
     """As in the job's record."""
     objective: str = ""
     labels: dict[str, str] = field(factory=dict)
+    reader: Reader | None = None
+    """None where the requester is root, or the daemon's own user."""
     compare: bool = False
     """No step is run: the sources of `items` are compared, which are all that matter before `through`."""
     through: int = 0

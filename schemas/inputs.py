@@ -6,13 +6,20 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from . import codec, strict, templates
+from . import codec, patterns, strict, templates
 from .errors import FaultyInputError
 from .jobfile import JobFile, path_problem
 from .workflow import Input, InputType, Programs
 
-MAX_MATCHED = 256
-"""Characters of a text that is held against a pattern: matching may take long for a long text."""
+MAX_MATCHED = 1024
+"""Characters of a text that is held against a pattern: the time it takes grows with them."""
+HIDDEN = "(private)"
+MATCHED = (InputType.STRING, InputType.TEXT, InputType.PATH, InputType.DECIMAL)
+"""The types that a pattern may be for."""
+COUNTED = (InputType.STRING, InputType.TEXT, InputType.PATH, InputType.INT, InputType.DECIMAL)
+"""The types that `max` may be for: characters of a text, or the number itself."""
+
+_DECIMAL = re.compile(r"(?=.{1,100}\Z)[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\Z", re.ASCII)
 
 _KINDS = {"int": "int", "str": "string", "bool": "bool", "float": "number", "NoneType": "null"}
 _JSON: dict[InputType, type] = {InputType.INT: int, InputType.BOOL: bool}
@@ -30,36 +37,53 @@ def _is_lexically_under(path: str, root: str) -> bool:
 
 def _text_problems(declared: Input, value: str) -> Iterator[str]:
     kind = declared.type
+    got = "" if declared.private else f", got {value!r}"
     if kind is InputType.STRING and "\n" in value:
         yield "expected one line"
     if kind is InputType.CHOICE and value not in declared.choices:
-        yield f"expected one of {', '.join(declared.choices)}, got {value!r}"
-    if kind is InputType.DECIMAL:
-        try:
-            exact = Decimal(value).is_finite()
-        except InvalidOperation:
-            exact = False
-        if not exact:
-            yield f"expected a decimal number as text, got {value!r}"
-    if kind is InputType.DATE:
-        try:
-            if date.fromisoformat(value).isoformat() != value:
-                raise ValueError
-        except ValueError:
-            yield f"expected a date as YYYY-MM-DD, got {value!r}"
+        yield f"expected one of {', '.join(declared.choices)}{got}"
+    if kind is InputType.DATE and not _is_day(value):
+        yield f"expected a date as YYYY-MM-DD{got}"
     if kind is InputType.PATH:
         yield from _path_problems(declared, value)
-    if declared.max is not None and len(value) > declared.max:
+    if kind is InputType.DECIMAL:
+        yield from _decimal_problems(declared, value, got)
+    elif declared.max is not None and len(value) > declared.max:
         yield f"{len(value)} characters, the most is {declared.max}"
     if declared.pattern and len(value) > MAX_MATCHED:
         yield f"{len(value)} characters, the most that a pattern is held against is {MAX_MATCHED}"
-    elif declared.pattern and not re.fullmatch(declared.pattern, value):
+    elif declared.pattern and not _matches(declared.pattern, value):
         yield f"does not match {declared.pattern}"
+
+
+def _is_day(value: str) -> bool:
+    try:
+        return date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
+
+
+def _decimal_problems(declared: Input, value: str, got: str) -> Iterator[str]:
+    try:
+        exact = Decimal(value) if _DECIMAL.match(value) else None
+    except InvalidOperation:
+        exact = None
+    if exact is None:
+        yield f"expected a decimal number as text{got}"
+    elif declared.max is not None and exact > declared.max:
+        yield f"the most is {declared.max}{got}"
+
+
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return patterns.compiled(pattern).matches(value)
+    except ValueError:
+        return False  # pinned by a release that took other patterns
 
 
 def _path_problems(declared: Input, value: str) -> Iterator[str]:
     if problem := path_problem(value):
-        yield problem
+        yield problem if not declared.private else problem.partition(", got ")[0]
     elif declared.roots and not any(_is_lexically_under(value, root) for root in declared.roots):
         yield f"does not lie under {' or '.join(declared.roots)}"
 
@@ -72,7 +96,7 @@ def value_problems(declared: Input, value: Any) -> Iterator[str]:
     elif isinstance(value, str):
         yield from _text_problems(declared, value)
     elif declared.max is not None and type(value) is int and value > declared.max:
-        yield f"the most is {declared.max}, got {value}"
+        yield f"the most is {declared.max}" + ("" if declared.private else f", got {value}")
 
 
 def check_inputs(
@@ -143,3 +167,10 @@ def spell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def shown(declared: tuple[Input, ...], inputs: str) -> dict[str, str]:
+    """Inputs as texts for people: a private one is there, and says no more than that."""
+    given = strict.parse_own(inputs.encode("utf-8", "surrogatepass"), "cannot show inputs")
+    private = {each.name for each in declared if each.private}
+    return {name: HIDDEN if name in private else spell(value) for name, value in given.items()}

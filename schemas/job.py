@@ -11,6 +11,15 @@ from .instant import Instant
 
 
 @frozen(kw_only=True)
+class Reader:
+    """As whom the files that a requester named are read: the user, its primary group and its other groups."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@frozen(kw_only=True)
 class Job:
     """Identity that outlives every process; written once, at admission."""
 
@@ -33,6 +42,8 @@ class Job:
     """`job`, `lines` or `jsonl` when the job file says so itself; else its workflow does."""
     items_file: str = ""
     """The list that `lines` or `jsonl` reads."""
+    reader: Reader | None = None
+    """The requester as it was at admission."""
     deadline: Instant | None = None
     labels: dict[str, str] = field(factory=dict)
     sha256: str = ""
@@ -51,6 +62,9 @@ class Person:
     uid: int
     name: str
     via: str = "socket"
+    gid: int = 65_534
+    groups: tuple[int, ...] = ()
+    """By the kernel at the socket, by the user database for a dropped file; nobody's where it knows none."""
 
 
 class PinKind(StrEnum):
@@ -76,6 +90,8 @@ class Source:
     mtime: int = 0
     inode: int = 0
     ctime: int = 0
+    requested: bool = False
+    """The requester named it, not the workflow: it is read as the requester where that is another user."""
 
 
 @frozen(kw_only=True)

@@ -71,6 +71,8 @@ class JobView:
     """Jobs that it still waits for."""
     deadline: int = 0
     """When it is ended, wall microseconds; 0 when it has no deadline."""
+    inputs: dict[str, str] = field(factory=dict)
+    """What it was given, long texts cut short; of a private one only that it was given."""
 
 
 @frozen(kw_only=True)

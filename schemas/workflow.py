@@ -170,6 +170,8 @@ class Input:
     pattern: str = ""
     roots: tuple[str, ...] = ()
     max: int | None = None
+    private: bool = False
+    """Its value is shown nowhere; it is stored with the job like every other."""
 
 
 @frozen(kw_only=True)

@@ -1,24 +1,18 @@
 """`workflows.d/NAME.toml`: read whole, every key known, every problem named with its path."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from attrs import evolve
-
-from . import codec, tomltext, workflowitems, workflowsteps
+from . import tomltext, workflowinputs, workflowitems, workflowsteps
 from .errors import FaultyInputError
 from .filetable import Table
-from .inputs import value_problems
 from .jobfile import ID
-from .workflow import Input, InputType, Programs, PythonEntry
+from .workflow import Programs, PythonEntry
 
 MAX_BYTES = 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
 _LATER = ("effect", "limits", "on_failed", "on_unknown")
 
-_INPUT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z")
 _OWNER = re.compile(r"(user|group):[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
@@ -33,7 +27,7 @@ def read(raw: bytes, name: str) -> Programs:
         problems.append(
             f"a workflow's name is at most 64 of a-z 0-9 . _ -, not beginning with . _ -: {name!r}"
         )
-    inputs = tuple(_inputs(table.inner("inputs")))
+    inputs = workflowinputs.inputs(table.inner("inputs"))
     programs = Programs(
         name=name,
         version=table.number("version", 1, 1, required=True),
@@ -60,58 +54,6 @@ def _owner(table: Table) -> str:
     if owner and not _OWNER.match(owner):
         table.problem("owner", f"expected user:NAME or group:NAME, got {owner!r}")
     return owner
-
-
-def _inputs(table: Table | None) -> Iterator[Input]:
-    if table is None:
-        return
-    for name in table.left():
-        inner = table.inner(name)
-        if not _INPUT.match(name):
-            table.problem(name, "an input's name is a-z 0-9 _, beginning with a letter")
-        elif inner is not None:
-            yield _input(name, inner)
-
-
-def _input(name: str, table: Table) -> Input:
-    kind = InputType(table.choice("type", tuple(InputType), "string"))
-    most = table.take("max", int)
-    declared = Input(
-        name=name,
-        type=kind,
-        choices=table.texts("choices"),
-        pattern=_pattern(table),
-        roots=tuple(root.rstrip("/") or "/" for root in table.texts("roots")),
-        max=most,
-    )
-    if (kind is InputType.CHOICE) != bool(declared.choices):
-        table.problems.append(f'choices belong to type = "choice", which needs some @ {table.path}')
-    if declared.roots and kind is not InputType.PATH:
-        table.problems.append(f'roots belong to type = "path" @ {table.path}')
-    if any(not root.startswith("/") for root in declared.roots):
-        table.problem("roots", "expected absolute paths")
-    default = table.whatever("default")
-    table.close(("private",))
-    if default is None:
-        return declared
-    problems = tuple(value_problems(declared, default))
-    for problem in problems:
-        table.problem("default", problem)
-    return declared if problems else _with_default(declared, default)
-
-
-def _with_default(declared: Input, default: Any) -> Input:
-    return evolve(declared, default=codec.dump_plain(default).decode())
-
-
-def _pattern(table: Table) -> str:
-    pattern = table.text("pattern")
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        table.problem("pattern", f"not a pattern: {error}")
-        return ""
-    return pattern
 
 
 def _python(table: Table | None) -> PythonEntry | None:

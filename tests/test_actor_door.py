@@ -14,7 +14,7 @@ from resumed.actors.submission import Submission
 from resumed.actors.supervisor import Supervisor
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant
-from resumed.schemas.job import Person
+from resumed.schemas.job import Person, Reader
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import Contract
@@ -37,7 +37,7 @@ class Judge:
         """No: it is asked beside the loop."""
         return False
 
-    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
+    def accept(self, contract: Contract, job: JobFile, what: str, reader: Reader | None = None) -> str:
         self.threads.append(threading.get_ident())
         raise FaultyInputError(what, ("no input will do",))
 

@@ -161,6 +161,7 @@ def test_show_screen() -> None:
         "commands": ["resumectl retry pay-nov", "resumectl skip pay-nov --reason .."],
         "folder": "/var/lib/resumed/jobs/ab/pay-nov",
         "priority": -3,
+        "inputs": {"folder": "/srv/in", "key": "(private)"},
         "after": ["approve-nov"],
         "deadline": at(30),
     }
@@ -178,6 +179,7 @@ def test_show_screen() -> None:
         "after      approve-nov",
         "next       bo: retry or skip 3 items",
         "spent      $0.10",
+        "inputs     folder=/srv/in, key=(private)",
         "labels     month=11",
         "folder     /var/lib/resumed/jobs/ab/pay-nov",
         "",
@@ -244,7 +246,7 @@ def test_hostile_text_reaches_no_terminal(case: str) -> None:
     view = {
         "row": hostile_row, "requester": evil, "objective": evil, "labels": {evil: evil}, "step": evil,
         "reason": evil, "items": [item(id=evil, at=evil, code=evil, reason=evil)], "commands": [evil],
-        "folder": evil, "priority": 5, "after": [evil], "deadline": 1,
+        "folder": evil, "priority": 5, "after": [evil], "deadline": 1, "inputs": {evil: evil},
     }  # fmt: skip
     flow = {
         "name": evil, "version": 1, "enabled": True, "description": evil, "steps": [evil],

@@ -34,7 +34,7 @@ def test_admission_keeps_items_in_the_order_of_the_file() -> None:
     rows = list(opened(made).items)
 
     assert [("b", 0), ("a", 1)] == [(row.id, row.ordinal) for row in rows]
-    assert [Source(path="/srv/b", pin=PinKind.NONE), None] == [row.source for row in rows]
+    assert [Source(path="/srv/b", pin=PinKind.NONE, requested=True), None] == [row.source for row in rows]
     assert ['{"year":1}', "{}"] == [row.inputs for row in rows]
     assert {("", ItemState.PENDING, 0, 0)} == {(row.at, row.state, row.occurrence, row.tries) for row in rows}
 

@@ -346,6 +346,22 @@ WRONG = {
         'inputs.n = { type = "float" }\n' + STEP,
         "expected one of string, text, int, bool, decimal, date, path, choice, got 'float' @ $.inputs.n.type",
     ),
+    "a pattern for a number": (
+        'inputs.n = { type = "int", pattern = "1" }\n' + STEP,
+        'pattern belongs to type = "string" or "text" or "path" or "decimal" @ $.inputs.n',
+    ),
+    "a most for a date": (
+        'inputs.n = { type = "date", max = 1 }\n' + STEP,
+        'max belongs to type = "string" or "text" or "path" or "int" or "decimal" @ $.inputs.n',
+    ),
+    "roots for a text": (
+        'inputs.n = { roots = ["/x"] }\n' + STEP,
+        'roots belongs to type = "path" @ $.inputs.n',
+    ),
+    "a pattern that looks ahead": (
+        'inputs.n = { pattern = "(?!x).*" }\n' + STEP,
+        "a pattern may not look ahead or behind @ $.inputs.n.pattern",
+    ),
     "a pattern that is none": (
         'inputs.n = { pattern = "(" }\n' + STEP,
         "not a pattern: missing ), unterminated subpattern at position 0 @ $.inputs.n.pattern",
@@ -628,6 +644,11 @@ DECLARED = workflowfile.read(
     inputs.mood = { type = "choice", choices = ["a", "b"], default = "a" }
     inputs.on = { type = "bool", default = false }
     inputs.at = { type = "path", roots = ["/srv"], default = "/srv/x" }
+    inputs.cost = { type = "decimal", max = 9, default = "1e0" }
+    inputs.word = { max = 3, default = "" }
+    inputs.key = { type = "decimal", private = true, max = 5, default = "1" }
+    inputs.where = { type = "path", private = true, roots = ["/srv"], default = "/srv" }
+    inputs.pin = { type = "int", private = true, max = 9999, default = 1 }
     """
     + STEP.encode(),
     "x",
@@ -646,6 +667,11 @@ def test_inputs_are_completed() -> None:
         "mood": "a",
         "on": False,
         "at": "/srv/x",
+        "cost": "1e0",
+        "word": "",
+        "key": "1",
+        "where": "/srv",
+        "pin": 1,
     }
 
     assert json.dumps(expected, separators=(",", ":")) == accepted
@@ -658,8 +684,8 @@ INPUTS = {
     "too large": ('"year":2101', "the most is 2100, got 2101 @ $.inputs.year"),
     "two lines": ('"line":"a\\nb"', "expected one line @ $.inputs.line"),
     "too long for the pattern": (
-        f'"name":"{"a" * 257}"',
-        "257 characters, the most that a pattern is held against is 256 @ $.inputs.name",
+        f'"name":"{"a" * 1025}"',
+        "1025 characters, the most that a pattern is held against is 1024 @ $.inputs.name",
     ),
     "not the pattern": ('"name":"A"', "does not match [a-z]+ @ $.inputs.name"),
     "a number for a decimal": ('"sum":1.5', "expected string, got number @ $.inputs.sum"),
@@ -678,6 +704,21 @@ INPUTS = {
         "expected a path without `.`, `..` or doubled slashes @ $.inputs.at",
     ),
     "a relative path": ('"at":"srv"', "expected an absolute path, got 'srv' @ $.inputs.at"),
+    "a path with two slashes at its front": (
+        '"at":"//srv/x"',
+        "expected a path without `.`, `..` or doubled slashes @ $.inputs.at",
+    ),
+    "too much": ('"cost":"9.01"', "the most is 9, got '9.01' @ $.inputs.cost"),
+    "spaces around a number": ('"cost":" 1"', "expected a decimal number as text, got ' 1' @ $.inputs.cost"),
+    "a number of 101 digits": (
+        f'"cost":"{"1" * 101}"',
+        f"expected a decimal number as text, got '{'1' * 101}' @ $.inputs.cost",
+    ),
+    "too many letters": ('"word":"four"', "4 characters, the most is 3 @ $.inputs.word"),
+    "a private number that is none": ('"key":"secret"', "expected a decimal number as text @ $.inputs.key"),
+    "a private number that is too much": ('"key":"6"', "the most is 5 @ $.inputs.key"),
+    "a private path that is none": ('"where":"secret"', "expected an absolute path @ $.inputs.where"),
+    "a private integer that is too much": ('"pin":12345', "the most is 9999 @ $.inputs.pin"),
     "an unknown one": ('"mod":"a"', "unknown key 'mod' @ $.inputs"),
 }
 
@@ -694,6 +735,13 @@ def test_input_problem_is_named(case: str) -> None:
     with pytest.raises(FaultyInputError) as item:
         inputs.check_item_inputs(DECLARED, f"{{{given}}}", "cannot admit h.json", "$.items[3].inputs")
     assert expected.replace("$.inputs", "$.items[3].inputs") == item.value.problems[-1]
+
+
+def test_private_inputs_are_shown_as_such() -> None:
+    """People see that a private input was given, and nothing of it."""
+    text = '{"name":"bo","key":"3","pin":4}'
+
+    assert {"name": "bo", "key": "(private)", "pin": "(private)"} == inputs.shown(DECLARED, text)
 
 
 def test_missing_input_is_named() -> None:

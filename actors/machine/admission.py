@@ -24,7 +24,7 @@ def first_line(
             id=item.id,
             ordinal=ordinal,
             inputs=item.inputs,
-            source=Source(path=item.source, pin=PinKind.NONE) if item.source else None,
+            source=Source(path=item.source, pin=PinKind.NONE, requested=True) if item.source else None,
         )
         for ordinal, item in enumerate(items)
     ]

@@ -12,11 +12,11 @@ from attrs import evolve, frozen
 from resumed.schemas import strict, templates
 from resumed.schemas.decisions import Decided, FanOut, HoldBack, Later, NewItem, TryAgain
 from resumed.schemas.frames import Run
-from resumed.schemas.job import Item, Source
+from resumed.schemas.job import Item, Reader, Source
 from resumed.schemas.jobfile import item_name_problem
 from resumed.schemas.workflow import Programs
 
-from . import faulttext, globbing, lists, program, sources, surroundings
+from . import faulttext, globbing, lists, program, reach, sources, surroundings
 from .lists import Members, UnfitItemsError
 from .runlog import RunLog
 from .trial import Trial
@@ -36,6 +36,8 @@ class Origin:
     kind: str
     at: str = ""
     key: str = ""
+    requested: bool = False
+    """The requester chose it, or had a say in it: it is read as the requester."""
 
     def relative(self, path: str) -> str:
         """What `{source.rel}` is: the name that a path has by the pattern or the list, else its last part."""
@@ -56,18 +58,24 @@ class Origin:
 def origin_of(programs: Programs, run: Run, values: Mapping[str, str]) -> Origin:
     """What the job's own file says, else its workflow."""
     if run.items_glob:
-        return Origin(kind="glob", at=run.items_glob)
+        return Origin(kind="glob", at=run.items_glob, requested=True)
     if run.items_file:
-        key = programs.items_key or "id"
-        return Origin(kind=run.items_from, at=run.items_file, key=key if run.items_from == "jsonl" else "")
+        key = (programs.items_key or "id") if run.items_from == "jsonl" else ""
+        return Origin(kind=run.items_from, at=run.items_file, key=key, requested=True)
     if run.items or run.items_from == "job":
-        return Origin(kind="job")
+        said = any(item.source is not None and item.source.requested for item in run.items)
+        return Origin(kind="job", requested=said)
+    # A program answers for what it names, whatever it was given.
+    said = any(
+        name.startswith("inputs.") for name in templates.names(programs.items_glob + programs.items_file)
+    )
     if programs.items_from == "glob":
         # What an input says is text; a star in it is a star.
         plain = {name: globbing.escape(text) for name, text in values.items()}
-        return Origin(kind="glob", at=templates.fill(programs.items_glob, plain))
+        return Origin(kind="glob", at=templates.fill(programs.items_glob, plain), requested=said)
     key = programs.items_key or ("id" if programs.items_from == "jsonl" else "")
-    return Origin(kind=programs.items_from, at=templates.fill(programs.items_file, values), key=key)
+    at = templates.fill(programs.items_file, values)
+    return Origin(kind=programs.items_from, at=at, key=key, requested=said)
 
 
 async def freeze(programs: Programs, run: Run, values: Mapping[str, str], trial: Trial) -> Decided:
@@ -137,9 +145,16 @@ class Found:
 
 def items_of(programs: Programs, origin: Origin, run: Run, printed: bytes = b"") -> Found:
     """All items of a job in a stable order; UnfitItemsError with the reasons why they cannot be frozen."""
+    reader = run.reader if origin.requested else None
+    return reach.run_as(reader, _items_of, programs, origin, run, printed, reader)
+
+
+def _items_of(programs: Programs, origin: Origin, run: Run, printed: bytes, reader: Reader | None) -> Found:
     left_out: list[str] = []
     what = _spelled(programs, origin)
     try:
+        if origin.at.startswith("/"):
+            reach.check(globbing.base_of(origin.at) if origin.kind == "glob" else origin.at, reader)
         found = _bounded(_listed(programs, origin, run, printed, left_out), programs.items_max, what)
     except OSError as error:
         raise UnfitItemsError(f"cannot list {what}: {error.strerror or error}") from None
@@ -147,7 +162,16 @@ def items_of(programs: Programs, origin: Origin, run: Run, printed: bytes = b"")
         more = f" ({', '.join(left_out[:_SHOWN])} may not be listed)" if left_out else ""
         raise UnfitItemsError(f"{what} gives no items{more}; allow_empty = true makes that a success")
     _check_once(found)
-    return Found(_pinned(found, programs), tuple(left_out))
+    unfit = [f"{item.id}: {said}" for item in found for said in _misplaced(programs, origin, item, reader)]
+    return Found(_pinned(found, programs, origin, reader, unfit), tuple(left_out))
+
+
+def _misplaced(programs: Programs, origin: Origin, item: NewItem, reader: Reader | None) -> Iterator[str]:
+    """What is wrong with the paths among the inputs that a listed item brings; a job file's were judged."""
+    if origin.key and item.inputs != "{}":
+        given = strict.parse_own(item.inputs.encode(), "cannot read an item's inputs")
+        for name, said in reach.problems(programs.inputs, given, reader):
+            yield f"{said} @ {strict.step('$', name)}"
 
 
 def _spelled(programs: Programs, origin: Origin) -> str:
@@ -223,13 +247,20 @@ def _check_once(items: list[NewItem]) -> None:
         raise UnfitItemsError(f"more than one item is called {', '.join(map(repr, twice[:_SHOWN]))}")
 
 
-def _pinned(items: list[NewItem], programs: Programs) -> tuple[NewItem, ...]:
+def _pinned(
+    items: list[NewItem], programs: Programs, origin: Origin, reader: Reader | None, unfit: list[str]
+) -> tuple[NewItem, ...]:
+    """The items with their sources pinned; UnfitItemsError for what cannot be, and what was unfit before."""
     pinned: list[NewItem] = []
-    unfit: list[str] = []
     for item in items:
+        source = item.source
+        if source is None:
+            pinned.append(item)
+            continue
+        if origin.kind != "job":
+            source = evolve(source, requested=origin.requested)
         try:
-            source = item.source and sources.pin(item.source.path, programs.items_pin)
-            pinned.append(evolve(item, source=source))
+            pinned.append(evolve(item, source=sources.pinned(source, programs.items_pin, reader)))
         except OSError as error:
             unfit.append(f"{item.id}: cannot read its source: {error.strerror or error}")
     if unfit:

@@ -27,10 +27,10 @@ from resumed.schemas.decisions import (
     TryAgain,
 )
 from resumed.schemas.frames import Run
-from resumed.schemas.job import Item, ItemState, PinKind, Source
+from resumed.schemas.job import Item, ItemState, PinKind, Reader, Source
 from resumed.schemas.workflow import Contract, OnChange, Pinning
 
-from . import faulttext, offers
+from . import faulttext, offers, reach
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -53,6 +53,13 @@ class Now:
 
     source: Source | None
     reason: str = ""
+
+
+def pinned(source: Source, pinning: Pinning, reader: Reader | None) -> Source:
+    """A named source with its pin; OSError as in `pin`, also where its requester may not read it."""
+    if source.requested:
+        reach.check(source.path, reader)
+    return evolve(pin(source.path, pinning), requested=source.requested)
 
 
 def pin(path: str, pinning: Pinning = Pinning.AUTO) -> Source:
@@ -121,11 +128,21 @@ def compare(source: Source, pinning: Pinning, *, quick: bool = False) -> Now | N
             if same:
                 return None
             file.seek(0)
-            return Now(_pinned(source.path, file, pinning))
+            return Now(evolve(_pinned(source.path, file, pinning), requested=source.requested))
     except OSError as error:
         if error.errno in _GONE or isinstance(error, offers.NotRegularError):
             return Now(None, error.strerror or str(error))
         raise
+
+
+def _compared_as(reader: Reader | None, source: Source, pinning: Pinning, quick: bool = False) -> Now | None:
+    def look() -> Now | None:
+        return compare(source, pinning, quick=quick)
+
+    if not source.requested:
+        return look()
+    reach.check(source.path, reader)
+    return reach.run_as(reader, look)
 
 
 def is_pinned(source: Source | None) -> bool:
@@ -133,11 +150,11 @@ def is_pinned(source: Source | None) -> bool:
     return source is not None and source.pin is not PinKind.NONE
 
 
-def before_step(contract: Contract, row: Item) -> Decided | None:
+def before_step(contract: Contract, row: Item, reader: Reader | None = None) -> Decided | None:
     """What a try answers in place of its step, whose source is not what it relies on; None when it is."""
     assert row.source is not None
     try:
-        now = compare(row.source, contract.pin)
+        now = _compared_as(reader, row.source, contract.pin)
     except OSError as error:
         return TryAgain(reason=f"cannot read its source: {error.strerror or error}", code="source")
     return None if now is None else SourceChanged(source=now.source, reason=faulttext.clean(now.reason))
@@ -152,7 +169,7 @@ def compared(contract: Contract, run: Run) -> Compared:
         # What is done stays done: whether it was touched is all that is wanted.
         quick = item.state is ItemState.DONE and contract.on_change is OnChange.HOLD
         try:
-            now = compare(item.source, contract.pin, quick=quick)
+            now = _compared_as(run.reader, item.source, contract.pin, quick)
         except OSError:
             unreadable += 1
             continue
@@ -173,7 +190,7 @@ async def answered(steps: "Steps", run: Run, trial: Trial) -> Answer:
         return Answer(decided=await _in_thread(compared, contract, run))
     row = run.row
     if row is not None and is_pinned(row.source) and contract.on_change is not OnChange.IGNORE:
-        early = await _in_thread(before_step, contract, row)
+        early = await _in_thread(before_step, contract, row, run.reader)
         if early is not None:
             return Answer(decided=early)
     answer = await steps.run(run, trial)
@@ -185,21 +202,22 @@ async def answered(steps: "Steps", run: Run, trial: Trial) -> Answer:
 async def _with_pins(contract: Contract, run: Run, answer: Answer, fan_out: FanOut) -> Answer:
     """The fan-out with a pin for each source that has none yet: a job file's, or an author's own."""
     given: tuple[Item | NewItem, ...] = run.items if fan_out.items is None else fan_out.items
-    paths = {each.id: each.source.path for each in given if each.source and not is_pinned(each.source)}
-    if not paths:
+    bare = {each.id: each.source for each in given if each.source and not is_pinned(each.source)}
+    if not bare:
         return answer
     try:
-        pins = await _in_thread(_pins, contract, paths)
+        pins = await _in_thread(_pins, contract, bare, run.reader)
     except OSError as error:
         return evolve(answer, decided=HoldBack(code="items", reason=faulttext.clean(str(error))))
     return evolve(answer, decided=evolve(fan_out, pins=pins))
 
 
-def _pins(contract: Contract, paths: dict[str, str]) -> dict[str, Source]:
+def _pins(contract: Contract, bare: dict[str, Source], reader: Reader | None) -> dict[str, Source]:
     found = {}
-    for name, path in paths.items():
+    for name, source in bare.items():
+        as_whom = reader if source.requested else None
         try:
-            found[name] = pin(path, contract.pin)
+            found[name] = reach.run_as(as_whom, pinned, source, contract.pin, as_whom)
         except offers.NotRegularError:
             continue  # a folder is known by nothing: what it relies on in there is its author's to say
         except OSError as error:

@@ -67,7 +67,16 @@ def snapshot() -> Snapshot:
     big = j.Artifact(name="report", sha256=codec.digest(b"a long report"), size=13)
     raw = j.Artifact(name="raw", sha256=codec.digest(b"\xff"), size=1, base64="/w==", text="\ufffd")
     src = j.Source(path="/srv/in/1.pdf", pin=j.PinKind.STAT, size=9, mtime=8, inode=7)
-    was = j.Source(path="/srv/in/2.pdf", pin=j.PinKind.SHA256, sha256=sha, size=5, mtime=4, inode=3, ctime=2)
+    was = j.Source(
+        path="/srv/in/2.pdf",
+        pin=j.PinKind.SHA256,
+        sha256=sha,
+        size=5,
+        mtime=4,
+        inode=3,
+        ctime=2,
+        requested=True,
+    )
     items = ItemTable(
         [
             j.Item(
@@ -167,6 +176,7 @@ def snapshot() -> Snapshot:
             items_glob="/srv/archive/**/*.tif",
             items_from="lines",
             items_file="/srv/archive/list",
+            reader=j.Reader(uid=1000, gid=1001, groups=(1001, 4)),
             labels={"team": "archive", "naïve": "ü"},
             priority=-2,
             after=("harbour-6",),

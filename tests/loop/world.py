@@ -24,7 +24,7 @@ from resumed.actors.reception import Reception
 from resumed.actors.supervisor import Supervisor
 from resumed.schemas import events, frames
 from resumed.schemas.errors import GoneError, StoreError
-from resumed.schemas.job import Person
+from resumed.schemas.job import Person, Reader
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
@@ -88,7 +88,7 @@ class Shelf:
         """No: it is asked beside the loop."""
         return False
 
-    def accept(self, contract: Contract, job: JobFile, what: str) -> str:
+    def accept(self, contract: Contract, job: JobFile, what: str, reader: Reader | None = None) -> str:
         """Any inputs do."""
         return job.inputs
 
