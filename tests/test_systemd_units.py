@@ -33,7 +33,7 @@ def placed(kind: str, folder: Path, *drop_ins: Path) -> list[str]:
     """The units of a kind in a folder, with a program that is there in place of ours."""
     for unit in ("resumed.service", "resumed.socket"):
         text = (SERVICES[kind] / unit).read_text()
-        text = re.sub(r"(?<==)(/opt/resumed|%h/\.local)/bin/resumed", "/bin/true", text)
+        text = re.sub(r"(/opt/resumed|%h/\.local)/bin/resumed", "/bin/true", text)
         (folder / unit).write_text(text)
     beside = folder / "resumed.service.d"
     beside.mkdir()
