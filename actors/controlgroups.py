@@ -1,7 +1,7 @@
 """Control groups (v2) below the one that was delegated to the daemon: one for each worker and all below it.
 
 An empty group is the proof that nothing of its worker lives, whoever killed whom; limits are the kernel's.
-Only a group that bears the mark of delegation is ever written to. The order that must hold: the daemon in a
+Only a group that is known to be delegated is ever written to. The order that must hold: the daemon in a
 leaf of its own before controllers are handed down, a worker's limits before its first process.
 """
 
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 MARKS = ("user.delegate", "trusted.delegate")
 """What systemd (251 and later) sets on a group that it leaves to a service."""
+SAID = "RESUMED_DELEGATED"
+"""What a unit of one user says instead: the user's own manager may not set the marks."""
 OWN = "daemon"
 """The leaf that the daemon itself lives in."""
 WANTED = ("memory", "pids")
@@ -93,12 +95,13 @@ class Groups:
         return Group(self.place / name, f"{self.path.rstrip('/')}/{name}", self.space)
 
 
-def take(root: Path, proc: Path = Path("/proc/self")) -> Groups | None:
+def take(root: Path, proc: Path = Path("/proc/self"), said: str = "") -> Groups | None:
     """The group that was delegated to this process, with the process in a leaf of its own; None without one.
 
-    Whatever the kernel refuses on the way is logged, and leaves the keepers to do the work.
+    `said` is what the environment says of it. Whatever the kernel refuses on the way is logged, and leaves
+    the keepers to do the work.
     """
-    found = _delegated(proc)
+    found = _delegated(proc, said)
     if found is None:
         return None
     place, path = found
@@ -155,7 +158,7 @@ def _remove(place: Path) -> None:
             return
 
 
-def _delegated(proc: Path) -> tuple[Path, str] | None:
+def _delegated(proc: Path, said: str) -> tuple[Path, str] | None:
     """The delegated group this process is in, or in whose leaf of ours it is: its folder and path."""
     root = _mount(proc)
     try:
@@ -168,7 +171,7 @@ def _delegated(proc: Path) -> tuple[Path, str] | None:
     for each in (path, os.path.dirname(path) if os.path.basename(path) == OWN else ""):
         place = root / each.lstrip("/")
         # Without `cgroup.kill` (Linux 5.14) a group cannot be ended at once: then keepers are all there is.
-        if each and _is_marked(place):
+        if each and (_is_marked(place) or (said == "yes" and _is_ours(place))):
             return (place, each) if (place / "cgroup.kill").exists() else None
     return None
 
@@ -181,6 +184,18 @@ def _is_marked(place: Path) -> bool:
         except OSError:
             continue  # no such mark, or not ours to read
     return False
+
+
+def _is_ours(place: Path) -> bool:
+    """Whether an ordinary user's manager made it: there the environment's word is taken."""
+    try:
+        return _owner(place) == os.geteuid() != 0
+    except OSError:
+        return False
+
+
+def _owner(place: Path) -> int:
+    return os.stat(place).st_uid
 
 
 def _hand_down(place: Path) -> frozenset[str]:

@@ -133,7 +133,7 @@ def taken(start: Start) -> Iterator[Taken]:
         layout = _made(config, clock)
         if not there:
             held.callback(_hold(layout, clock, start.take_over).release)
-        groups = controlgroups.take(config.state)
+        groups = controlgroups.take(config.state, said=os.environ.get(controlgroups.SAID, ""))
         shelf = shelf_of(config)
         shelf.reload()
         yield Taken(start=start, layout=layout, seat=seat, shelf=shelf, clock=clock, groups=groups)

@@ -317,6 +317,22 @@ def test_two_stores_know_their_own_groups(kernel: Kernel, tmp_path: Path) -> Non
     assert ([made.place], []) == ([each.place for each in one.strays()], two.strays())
 
 
+def test_word_of_a_users_unit_counts_for_its_own_group(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's manager marks nothing, so its unit says it; of root's group, or another's, no word counts."""
+    _unmark(kernel)
+    found = {}
+    for uid, owner in ((1000, 1000), (1000, 1001), (0, 0)):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        monkeypatch.setattr(controlgroups, "_owner", lambda _, owner=owner: owner)
+        said = (controlgroups.take(tmp_path, kernel.proc, word) for word in ("yes", "no"))
+        found[uid, owner] = [each is not None for each in said]
+    monkeypatch.undo()
+
+    assert {(1000, 1000): [True, False], (1000, 1001): [False, False], (0, 0): [False, False]} == found
+
+
 def _unmark(kernel: Kernel) -> None:
     os.removexattr(kernel.place, "user.delegate")
 
