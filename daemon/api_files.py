@@ -2,6 +2,7 @@
 
 import base64
 import os
+import shlex
 from pathlib import Path
 
 from anyio import to_thread
@@ -75,7 +76,7 @@ async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | R
         return Refusal(
             code="no_output",
             reason=f"item {asked.item} of job {job} has no accepted output",
-            commands=(f"resumectl show {job}", f"resumectl logs {job} {asked.item}"),
+            commands=(f"resumectl show {job}", f"resumectl logs {job} {shlex.quote(asked.item)}"),
         )
     after = piece.start + len(piece.content)
     return OutputAnswer(

@@ -2,6 +2,7 @@
 
 from attrs import frozen
 
+from resumed.actors.finder import Located
 from resumed.actors.possible import STEERING
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import HistoryRow, WhyView
@@ -39,6 +40,8 @@ class WhyAnswer:
     why: WhyView
     role: str
     """The role that the commands which change something need, empty when there are none."""
+    yours: bool
+    """Whether who asks has that role over the job."""
 
 
 async def history(desk: Desk, _peer: Peer, asked: HistoryAsked) -> HistoryAnswer | Refusal:
@@ -49,10 +52,15 @@ async def history(desk: Desk, _peer: Peer, asked: HistoryAsked) -> HistoryAnswer
     return HistoryAnswer(job=asked.job, rows=piece.rows, next=piece.following, notes=piece.notes)
 
 
-async def why(desk: Desk, _peer: Peer, asked: JobAsked) -> WhyAnswer | Refusal:
+async def why(desk: Desk, peer: Peer, asked: JobAsked) -> WhyAnswer | Refusal:
     """Why a job stands as it does: what led to it, what was checked, what it waits for, what may be done."""
     found = await desk.jobs.why(asked.job)
     if isinstance(found, Refusal):
         return found
     changes = any(each.command.split()[1] in STEERING for each in found.commands)
-    return WhyAnswer(why=found, role=Role.OPERATOR.value if changes else "")
+    where = await desk.jobs.locate(asked.job, peer.permit)
+    whose = where.whose if isinstance(where, Located) else None
+    yours = peer.permit.everywhere(Role.OPERATOR) or (
+        whose is not None and peer.permit.over(Role.OPERATOR, whose)
+    )
+    return WhyAnswer(why=found, role=Role.OPERATOR.value if changes else "", yours=yours)

@@ -2,12 +2,17 @@
 
 from typing import Any
 
+from . import grammar
 from .letters import clean, columns, pad, wrap
 from .render import NAME, glyph_of, hour_of, local, paint, time_of_day
 
+CONTROL = frozenset(verb.name for verb in grammar.VERBS if verb.group == "control")
+"""Verbs that change a job."""
 
-def why_view(why: dict[str, Any], role: str, now: float, width: int, colour: bool) -> list[str]:
+
+def why_view(answer: dict[str, Any], now: float, width: int, colour: bool) -> list[str]:
     """The screen of `resumectl why`."""
+    why = answer["why"]
     row = why["row"]
     head = f"{clean(row['id'])} is {row['status']} since {hour_of(row['since'], now)}"
     said = f"{head}: {clean(why['reason'], 600).removesuffix('.')}" if why["reason"] else head
@@ -17,7 +22,7 @@ def why_view(why: dict[str, Any], role: str, now: float, width: int, colour: boo
     lines += _named("checks", [checks] if checks else [], width)
     lines += _named("wakes by", [_wake(wake, now) for wake in why["wakes"]], width)
     lines += _named("not done", [clean(one, 600) for one in why["not_done"]], width)
-    lines += command_lines(why["commands"], _bound(why["record"], role), width)
+    lines += _possible(answer, width)
     lines += _named("owner", [clean(row["owner"])] if row["owner"] else [], width)
     return lines + [line for note in why["notes"] for line in wrap(f"! {clean(note, 300)}", width)]
 
@@ -55,18 +60,31 @@ def _named(name: str, said: list[str], width: int) -> list[str]:
     return [f"{name if i == 0 else '':<{NAME}} {part}" for i, part in enumerate(parts)]
 
 
+def _possible(answer: dict[str, Any], width: int) -> list[str]:
+    """What whoever looks may type, and what only somebody with the role may."""
+    commands, role = answer["why"]["commands"], answer["role"]
+    head = _bound(answer["why"]["record"], role)
+    if answer["yours"] or not role:
+        return command_lines(commands, head, width)
+    mine = [each for each in commands if each["command"].split()[1] not in CONTROL]
+    others = [each for each in commands if each not in mine]
+    return [*command_lines(mine, "", width), *command_lines(others, head, width, who="others may")]
+
+
 def _bound(record: int, role: str) -> str:
     bound = [f"bound to record {record}"] if record else []
     return "; ".join([*bound, *([f"role {clean(role, 30)}"] if role else [])])
 
 
-def command_lines(commands: list[dict[str, Any]], head: str, width: int) -> list[str]:
+def command_lines(
+    commands: list[dict[str, Any]], head: str, width: int, *, who: str = "you may"
+) -> list[str]:
     """What may be typed, each command whole on its line, with what it does."""
     if not commands:
         return []
     texts = [clean(each["command"], 400) for each in commands]
     wide = max(map(columns, texts))
-    lines = [f"{'you may':<{NAME}} ({head})" if head else "you may"]
+    lines = [f"{who:<{NAME}} ({head})" if head else who]
     for text, each in zip(texts, commands, strict=True):
         means = clean(each["means"], 100)
         # What does not fit beside a command stands below it: a command must be there to be copied, whole.

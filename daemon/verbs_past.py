@@ -12,7 +12,7 @@ from .screen import Screen, remark
 def why(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """Why a job stands as it does."""
     answer = client.call("Why", job=asked.job)
-    lines = render_past.why_view(answer["why"], answer["role"], screen.now, screen.width, screen.colour)
+    lines = render_past.why_view(answer, screen.now, screen.width, screen.colour)
     screen.show(answer, lines)
     return control.EXIT_DONE
 

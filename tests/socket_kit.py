@@ -25,7 +25,7 @@ from resumed.schemas.errors import CommitError, FaultyInputError
 from resumed.schemas.events import Pause
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Quarantined, Told
+from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Possible, Quarantined, Told, WhyView
 
 STATUS = {"method": f"{control.INTERFACE}.Status"}
 
@@ -90,6 +90,10 @@ class FakeJobs:
 
     async def view(self, job: str) -> JobView | Refusal:
         return JobView(row=self.row, requester="anna", objective="", items=self.items)
+
+    async def why(self, job: str) -> WhyView | Refusal:
+        commands = (Possible(command="resumectl pause attic", means=""),)
+        return WhyView(row=self.row, reason="it runs", commands=commands)
 
     async def log_file(self, job: str, item: str) -> Path | None:
         return None

@@ -58,6 +58,12 @@ WHY: dict[str, Any] = {
     "notes": ["line 7 is not there, or cannot be read"],
 }  # fmt: skip
 
+
+def answer(why: dict[str, Any], *, role: str = "operator", yours: bool = True) -> dict[str, Any]:
+    """What the daemon answers."""
+    return {"why": why, "role": role, "yours": yours}
+
+
 GOLDEN_WHY = [
     "pay-nov is held since 03:14: 2 failed of 44 items; inv-2231: exit 75: the bank is away (and 1 more).",
     " Sat 03:12:07  paused      by anna: tea",
@@ -98,14 +104,14 @@ GOLDEN_WHY_60 = [
 @pytest.mark.usefixtures("utc")
 def test_why_screen(width: int, golden: list[str]) -> None:
     """The sentence, what led to it, what was checked, what it waits for, what may be typed, whose it is."""
-    assert golden == render_past.why_view(WHY, "operator", NOW, width, False)
+    assert golden == render_past.why_view(answer(WHY), NOW, width, False)
 
 
 @pytest.mark.parametrize("width", [40, 30, 20])
 @pytest.mark.usefixtures("utc")
 def test_commands_stay_whole_on_a_narrow_terminal(width: int) -> None:
     """However narrow it is, a command stands on its own line, to be copied whole."""
-    lines = render_past.why_view(WHY, "operator", NOW, width, False)
+    lines = render_past.why_view(answer(WHY), NOW, width, False)
 
     assert [] == [each["command"] for each in WHY["commands"] if f"  {each['command']}" not in lines]
 
@@ -113,9 +119,23 @@ def test_commands_stay_whole_on_a_narrow_terminal(width: int) -> None:
 @pytest.mark.usefixtures("utc")
 def test_commands_that_change_nothing_need_no_role() -> None:
     """Without a record and a role nothing stands behind the head of the commands."""
-    lines = render_past.why_view(WHY | {"record": 0}, "", NOW, 100, False)
+    lines = render_past.why_view(answer(WHY | {"record": 0}, role=""), NOW, 100, False)
 
     assert "you may" in lines
+
+
+@pytest.mark.usefixtures("utc")
+def test_who_has_not_the_role_is_told_what_others_may() -> None:
+    """Only what whoever looks may type stands under `you may`; the rest stands under who else may."""
+    lines = render_past.why_view(answer(WHY, yours=False), NOW, 110, False)
+    start = lines.index("you may")
+
+    assert [
+        "you may",
+        "  resumectl logs pay-nov inv-2231    what its programs said",
+        "others may (bound to record 418; role operator)",
+        "  resumectl retry pay-nov --record 418    give these 2 a fresh set of tries",
+    ] == lines[start : start + 4]
 
 
 def transition(**changes: Any) -> dict[str, Any]:
@@ -170,7 +190,7 @@ def test_hostile_text_reaches_no_terminal(evil: str) -> None:
     }
     hostile = transition(by=evil, rule=evil, choice=evil, reason=evil, started=[evil], evidence=evil)
     lines = [
-        *render_past.why_view(why, evil, NOW, 10_000, False),
+        *render_past.why_view(answer(why, role=evil), NOW, 10_000, False),
         *render_past.history_rows([hostile], 10_000, [4, 19, 4, 8, 8]),
     ]
 

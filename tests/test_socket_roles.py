@@ -130,6 +130,23 @@ async def test_scope_is_asked_of_the_job(case: str) -> None:
     assert bool(told["asked"]) == (pause == "told")
 
 
+async def test_why_says_whether_its_commands_are_ones_own() -> None:
+    """Who may only look is told that the commands need a role, and which; who may steer, that it has it."""
+    answers = [
+        (await ask("Why", *scopes, owner=owner))["parameters"]
+        for scopes, owner in (
+            ((Scope(Role.VIEWER),), 1),
+            ((Scope(Role.OPERATOR),), 1),
+            ((Scope(Role.VIEWER), Scope(Role.OPERATOR, X)), 1),
+            ((Scope(Role.VIEWER), Scope(Role.OPERATOR, Y)), 1),
+            ((), ANNA),
+        )
+    ]
+
+    assert {"operator"} == {each["role"] for each in answers}
+    assert [False, True, True, False, False] == [each["yours"] for each in answers]
+
+
 async def test_job_out_of_sight_is_answered_like_one_that_is_not_there() -> None:
     """Nothing in the answer tells a job that may not be seen from a name nobody bears."""
     scope = Scope(Role.OPERATOR, Y)
