@@ -24,8 +24,8 @@ from resumed.store import admission, durable
 from . import refusals
 from .entry import JobEntry, Stage
 from .known import Known
-from .machine import schedule
 from .machine.admission import first_line
+from .machine.terms import terms as terms_of
 from .submission import Admitted, Submission
 from .supervisor import Supervisor
 
@@ -129,7 +129,7 @@ class Door:
             inputs = self._workflows.accept(contract, file, what, reader)
         else:
             inputs = await self._off_loop(self._workflows.accept, contract, file, what, reader)
-        schedule.instants(file, self._supervisor.clock.now(), what)
+        terms_of(file, contract, self._supervisor.clock.now(), what)
         try:
             return await self._whole(contract), inputs
         except AuthorError as error:
@@ -171,8 +171,9 @@ class Door:
 def _drawn_up(
     offered: Submission, file: JobFile, job_id: str, contract: Contract, inputs: str, now: Instant
 ) -> tuple[Admission, Line]:
-    """The two things that make a job durable; FaultyInputError for times that cannot be."""
-    not_before, deadline = schedule.instants(file, now, f"cannot admit {offered.name}")
+    """The two things that make a job durable; FaultyInputError for terms that cannot be."""
+    terms = terms_of(file, contract, now, f"cannot admit {offered.name}")
+    contract = terms.contract
     requester = offered.requester
     record = Admission(
         schema=STATE_SCHEMA,
@@ -209,8 +210,8 @@ def _drawn_up(
         sha256=record.sha256,
         priority=file.priority,
         after=file.after,
-        not_before=not_before,
-        deadline=deadline,
+        not_before=terms.not_before,
+        deadline=terms.deadline,
     )
     code = CodeVersion(
         workflow=contract.workflow,
@@ -218,7 +219,8 @@ def _drawn_up(
         contract=codec.digest(codec.encode(contract)),
         release=release.VERSION,
     )
-    return record, first_line(job, contract, file.items or (), code, admission.job_digest(record), now)
+    digest = admission.job_digest(record)
+    return record, first_line(job, contract, file.items or (), code, digest, now, terms.budget)
 
 
 def reader_of(requester: Person) -> Reader:

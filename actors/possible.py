@@ -8,7 +8,7 @@ from resumed.schemas.views import Possible
 
 from .machine import standing
 
-STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip"})
+STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "extend"})
 """Verbs that change a job."""
 BOUND = frozenset({Status.HELD, Status.PAUSED})
 """Where a job stands still, so that a command can be bound to the record that it was read from."""
@@ -18,6 +18,7 @@ MEANS = {
     "resume": "go on from where it stands",
     "retry": "give {stuck} a fresh set of tries",
     "skip": "leave {stuck} out, and go on",
+    "extend": "let it use that much, and go on",
     "pause": "start nothing new; what runs may finish",
     "cancel": "end it; what is done stays done",
     "watch": "follow it until it ends or needs a person",

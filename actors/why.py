@@ -14,7 +14,7 @@ from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
 
 from . import past, possible, views
-from .machine import due, schedule, standing
+from .machine import due, limits, schedule, standing
 
 MOST_EVENTS = 6
 LOOK_BACK = 300
@@ -43,6 +43,7 @@ NOT_DONE = {
     "import": "start a worker: the author's module cannot be loaded",
     "actor_died": "look after it: the daemon failed at it again and again",
     "too_large": "record what it did: it is too large for one line",
+    limits.BUDGET: "start anything new: it has used what it may",
     schedule.AFTER: "start: it comes after a job that will not complete by itself",
 }
 OTHER_CODE = "go on: {code} is for a person to decide"

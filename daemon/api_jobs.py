@@ -1,11 +1,13 @@
 """The socket's methods that look at jobs and carry people's requests to them."""
 
 from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 from attrs import evolve, frozen
 
-from resumed.schemas import control
-from resumed.schemas.events import Cancel, Pause, Request, Resume, Retry, Skip
+from resumed.schemas import control, limits, times
+from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.events import Cancel, Extend, Pause, Request, Resume, Retry, Skip
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import ItemRow, JobRow, JobView, Told
@@ -96,6 +98,25 @@ class ItemsAsked:
 
     job: str
     items: tuple[str, ...] = ()
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+
+
+@frozen(kw_only=True)
+class ExtendAsked:
+    """A job, the limits to raise and to what ("" or 0: not this one), and why.
+
+    `usd` is decimal text, `active_time` a duration, `deadline` a moment with its zone or a span from now.
+    `record` and `request` as for Resume.
+    """
+
+    job: str
+    usd: str = ""
+    tokens: int = 0
+    turns: int = 0
+    active_time: str = ""
+    deadline: str = ""
     reason: str = ""
     record: int = 0
     request: str = ""
@@ -229,10 +250,35 @@ async def skip(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusa
     return await _tell(desk, peer, asked, Skip, items=asked.items)
 
 
+async def extend(desk: Desk, peer: Peer, asked: ExtendAsked) -> ToldAnswer | Refusal:
+    """Let a job use more than so far, within what its workflow allows, now or when the job came in."""
+    row = await _row(desk, asked.job)
+    if isinstance(row, Refusal):
+        return row
+    readers: dict[str, Callable[[object], Any]] = {
+        "usd": limits.money,
+        "tokens": limits.count,
+        "turns": limits.count,
+        "active_time": limits.span,
+        "deadline": times.canonical,
+    }
+    given: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, read in readers.items():
+        if value := getattr(asked, key):
+            try:
+                given[key] = read(value)
+            except ValueError as error:
+                problems.append(f"{error} @ $.{key}")
+    if problems:
+        raise FaultyInputError(f"cannot extend {asked.job}", tuple(problems))
+    return await _tell(desk, peer, asked, Extend, allowed=desk.shelf.allowed(row.workflow), **given)
+
+
 async def _tell(
     desk: Desk,
     peer: Peer,
-    asked: ReasonAsked | PauseAsked | ItemsAsked,
+    asked: ReasonAsked | PauseAsked | ItemsAsked | ExtendAsked,
     kind: Callable[..., Request],
     **more: object,
 ) -> ToldAnswer | Refusal:

@@ -11,8 +11,9 @@ from resumed.actors.finder import Located
 from resumed.actors.outputs import Piece
 from resumed.actors.placing import Placement
 from resumed.actors.sight import EVERYTHING, Sight
-from resumed.schemas.events import Cancel, Pause, Resume, Retry, Skip
+from resumed.schemas.events import Request
 from resumed.schemas.job import Person
+from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
 
@@ -55,7 +56,7 @@ class Jobs(Protocol):
     ) -> Told | Refusal:
         """Admits a job file of a workflow that `may` lets pass; FaultyInputError for a bad one."""
 
-    async def tell(self, job: str, request: Pause | Resume | Cancel | Retry | Skip) -> Told | Refusal:
+    async def tell(self, job: str, request: Request) -> Told | Refusal:
         """Carries a request to a job; CommitError when its outcome is unknown."""
 
     async def locate(self, name: str, sight: Sight) -> Located | Refusal:
@@ -118,6 +119,9 @@ class Shelf(Protocol):
 
     def rows(self) -> list[WorkflowRow]:
         """The workflows in force, by name."""
+
+    def allowed(self, name: str) -> Limits | None:
+        """What a workflow allows its jobs today; None when it is not in force."""
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -81,6 +81,16 @@ def _said(made: argparse.ArgumentParser) -> None:
     )
 
 
+def _extend(made: argparse.ArgumentParser) -> None:
+    _job(made)
+    made.add_argument("--usd", metavar="AMOUNT", help="what it may spend in all")
+    made.add_argument("--tokens", type=_count, metavar="N", help="the tokens it may use in all")
+    made.add_argument("--turns", type=_count, metavar="N", help="the turns it may take in all")
+    made.add_argument("--active-time", metavar="SPAN", help="how long it may be at work in all, such as 48h")
+    made.add_argument("--deadline", metavar="TIME", help="when it ends: a moment with its zone, or a span")
+    _said(made)
+
+
 def _pause(made: argparse.ArgumentParser) -> None:
     _steer(made)
     made.add_argument("--now", action="store_true", help="also stop what runs")
@@ -219,6 +229,14 @@ VERBS = (
         "give failed or held items (all of them, when none is named) a fresh set of tries",
         "resumectl retry attic day-1.log",
         _items,
+    ),
+    Verb(
+        "extend",
+        "control",
+        "verbs_steer:steer",
+        "let a job use more, within what its workflow allows",
+        "resumectl extend attic --active-time 48h",
+        _extend,
     ),
     Verb(
         "skip",

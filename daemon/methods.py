@@ -13,6 +13,7 @@ from . import api_files, api_house, api_jobs, api_past, api_retire
 from .api_files import LogAnswer, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
 from .api_jobs import (
+    ExtendAsked,
     ItemsAsked,
     JobAsked,
     ListAnswer,
@@ -83,5 +84,6 @@ METHODS = {
     "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),
     "Cancel": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.cancel),
     "Retry": Method(Role.OPERATOR, Over.JOB, ItemsAsked, ToldAnswer, api_jobs.retry),
+    "Extend": Method(Role.OPERATOR, Over.JOB, ExtendAsked, ToldAnswer, api_jobs.extend),
     "Skip": Method(Role.OPERATOR, Over.JOB, ItemsAsked, ToldAnswer, api_jobs.skip),
 }

@@ -17,6 +17,7 @@ from resumed.schemas import workflowfile
 from resumed.schemas.errors import AuthorError, FaultyInputError
 from resumed.schemas.job import Reader
 from resumed.schemas.jobfile import JobFile
+from resumed.schemas.limits import Limits, unenforced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import Contract, InputType, Programs
 
@@ -43,8 +44,10 @@ class _Shelved:
 class WorkflowShelf:
     """The workflows of one folder. Readers may come from any thread; `reload` replaces all at once."""
 
-    def __init__(self, folder: Path, home: Path | None = None) -> None:
+    def __init__(self, folder: Path, home: Path | None = None, *, control_groups: bool = False) -> None:
         self.folder = folder
+        self.control_groups = control_groups
+        """Whether `limits.memory` and `pids` can be held; else a workflow that insists on them is refused."""
         self._home = home
         """Where a path must lie whose input names no roots; None where it may lie anywhere."""
         self._files: dict[str, _Shelved] = {}
@@ -56,6 +59,11 @@ class WorkflowShelf:
         if shelved is None or shelved.programs is None or not shelved.programs.enabled:
             return None
         return shelved.contract
+
+    def allowed(self, name: str) -> Limits | None:
+        """What a workflow allows its jobs today; None when it is not in force."""
+        found = self.newest(name)
+        return None if found is None else found.limits
 
     def find(self, name: str, version: int) -> Contract | None:
         """That very version, enabled or not; None when it does not lie here."""
@@ -104,6 +112,8 @@ class WorkflowShelf:
         programs = self.programs(contract.workflow, contract.version)
         if programs is None:
             raise FaultyInputError(what, (f"the workflow {contract.workflow} was taken away meanwhile",))
+        if not self.control_groups and (lacking := unenforced(job.limits, contract.limits, "$.limits")):
+            raise FaultyInputError(what, lacking)
         return judging.accepted(programs, job, what, reader)
 
     def names(self) -> tuple[str, ...]:
@@ -147,16 +157,18 @@ class WorkflowShelf:
                 return known
         except OSError as error:
             return _Shelved(marks=(), problem=_unreadable(path, error))
-        return _read(path, marks, self._home)
+        return _read(path, marks, self._home, self.control_groups)
 
 
-def _read(path: Path, marks: tuple[int, ...], home: Path | None) -> _Shelved:
+def _read(path: Path, marks: tuple[int, ...], home: Path | None, control_groups: bool) -> _Shelved:
     name = path.name.removesuffix(SUFFIX)
     what = f"cannot use the workflow {path}"
     try:
         if not NAME.match(name):
             raise FaultyInputError(what, (f"expected a name like {NAME.pattern[:-2]}, got {name!r}",))
         programs = judging.rooted(workflowfile.read(_checked_bytes(path, what), name), home)
+        if not control_groups and (lacking := unenforced(programs.limits, programs.limits, "$.limits")):
+            raise FaultyInputError(what, lacking)
         return _Shelved(
             marks=marks, programs=programs, contract=worker_programs.contract_of(programs, str(path.parent))
         )

@@ -1,4 +1,4 @@
-"""The verbs that change a job: pause, resume, cancel, retry, skip."""
+"""The verbs that change a job: pause, resume, cancel, retry, skip, extend."""
 
 import argparse
 from typing import Any
@@ -12,10 +12,13 @@ from .screen import Screen
 
 
 def steer(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
-    """Pause, resume, cancel, retry, skip."""
+    """Pause, resume, cancel, retry, skip, extend."""
     parameters: dict[str, Any] = {"job": asked.job, "reason": asked.reason, "record": asked.record}
     if asked.verb in ("retry", "skip"):
         parameters["items"] = asked.items
+    if asked.verb == "extend":
+        limits = ("usd", "tokens", "turns", "active_time", "deadline")
+        parameters |= {name: value for name in limits if (value := getattr(asked, name)) is not None}
     if asked.verb == "pause":
         parameters["now"] = asked.now
     answer = client.call(asked.verb.capitalize(), **parameters)

@@ -20,6 +20,14 @@ def read(text: str) -> float:
     return seconds
 
 
+def exact(seconds: float) -> str:
+    """The shortest text that reads back as this span: `48h`, `90m`, `1.5s`."""
+    for unit in ("h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds // _UNITS[unit]:.0f}{unit}"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
 def spell(seconds: float) -> str:
     """A short text for a span of seconds, at most two units: `3d4h`, `2m05s`, `8s`."""
     whole = max(0, round(seconds))

@@ -8,6 +8,7 @@ from attrs import frozen
 from .decisions import Answer
 from .job import Artifact, Budget, Person
 from .ledger import Obstacle
+from .limits import Limits
 
 
 # Requests of persons. One with a `record` is meant for the job as it stood at that line, and is refused where
@@ -65,7 +66,27 @@ class Skip:
     request: str = ""
 
 
-Request = Pause | Resume | Cancel | Retry | Skip
+@frozen(kw_only=True)
+class Extend:
+    """Let the job use more: each limit named (None: not this one) is raised to that value, as far as its
+    workflow allows. `deadline` is a moment or a span from now, as `times` reads it; `active_time` is seconds.
+
+    `allowed` is what the workflow of that name allows today, where it is still there.
+    """
+
+    by: Person
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+    usd: str | None = None
+    tokens: int | None = None
+    turns: int | None = None
+    active_time: float | None = None
+    deadline: str | None = None
+    allowed: Limits | None = None
+
+
+Request = Pause | Resume | Cancel | Retry | Skip | Extend
 
 
 # Reports.

@@ -308,6 +308,8 @@ class Budget:
     tokens: int | None = None
     usd: str | None = None
     active_seconds: float | None = None
+    deadline: Instant | None = None
+    """When the job is ended, once it was put off; None leaves the job's own."""
 
 
 @frozen(kw_only=True)

@@ -5,6 +5,8 @@ import re
 
 from attrs import field, frozen
 
+from .limits import OnFailed, Tighter
+
 ID = re.compile(r"(?!.*\.reason\.json\Z)[a-z0-9][a-z0-9._-]{0,63}\Z")
 """A job's id. It may not end in `.reason.json`: the quarantine keeps such a file beside each job."""
 MAX_BYTES = 1024 * 1024
@@ -76,3 +78,5 @@ class JobFile:
     """A moment in UTC or a span, as `times` reads it; empty means now."""
     deadline: str = ""
     """The same; empty means the workflow's."""
+    limits: Tighter = field(factory=Tighter)
+    on_failed: OnFailed | None = None

@@ -15,8 +15,6 @@ from .jobfile import ID, MAX_BYTES, MAX_ITEMS, MAX_KEY, FileItem, JobFile, item_
 MAX_TEXT = 64 * 1024
 """Characters in any one string."""
 
-# What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("limits", "on_failed")
 _FORMS = ("glob", "lines", "jsonl")
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
@@ -48,7 +46,7 @@ def read(raw: bytes, name: str) -> JobFile:
         owner=_matching(table, "owner", _OWNER, "user:NAME or group:NAME"),
         **{**forms, **jobschedule.read(table, job)},
     )
-    table.close(_LATER)
+    table.close()
     if problems:
         raise FaultyInputError(what, tuple(problems[:20]))
     return file

@@ -1,8 +1,8 @@
-"""The keys of a job file that say when its job may run: `priority`, `after`, `not_before`, `deadline`."""
+"""The keys of a job file that say when its job may run, and how far: `after`, `deadline`, `limits`, ..."""
 
 from typing import Any
 
-from . import times
+from . import limits, times
 from .filetable import Table
 from .jobfile import ID, MAX_AFTER
 
@@ -17,6 +17,7 @@ def read(table: Table, job: str) -> dict[str, Any]:
         "after": _after(table, job),
         "not_before": _when(table, "not_before"),
         "deadline": _when(table, "deadline"),
+        **limits.of_job(table),
     }
 
 

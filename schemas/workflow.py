@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
+from .limits import Limits, OnFailed
+
 
 class StepKind(StrEnum):
     """Whether a step is entered once for the job or once for each item."""
@@ -72,6 +74,9 @@ class Contract:
     """Names of the daemon's own environment variables that its workers are given, beside the usual ones."""
     pin: Pinning = Pinning.AUTO
     on_change: OnChange = OnChange.HOLD
+    limits: Limits = field(factory=Limits)
+    """What the workflow allows; `memory`, `pids` and `failures_in_a_row` as the job's file tightened them."""
+    on_failed: OnFailed = OnFailed.HOLD
 
     def step(self, name: str) -> StepContract | None:
         """The step of that name, or None."""
@@ -212,3 +217,5 @@ class Programs:
     items_max: int = 10_000
     allow_empty: bool = False
     python: PythonEntry | None = None
+    limits: Limits = field(factory=Limits)
+    on_failed: OnFailed = OnFailed.HOLD

@@ -2,7 +2,7 @@
 
 import re
 
-from . import tomltext, workflowinputs, workflowitems, workflowsteps
+from . import limits, tomltext, workflowinputs, workflowitems, workflowsteps
 from .errors import FaultyInputError
 from .filetable import Table
 from .jobfile import ID
@@ -11,7 +11,7 @@ from .workflow import Programs, PythonEntry
 MAX_BYTES = 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("effect", "limits", "on_failed", "on_unknown")
+_LATER = ("effect", "on_unknown")
 
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z")
 _OWNER = re.compile(r"(user|group):[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -38,6 +38,7 @@ def read(raw: bytes, name: str) -> Programs:
         **workflowitems.items(table.inner("items"), inputs),
         python=_python(table.inner("python")),
         steps=workflowsteps.steps(table, inputs),
+        **limits.of_workflow(table),
     )
     if programs.python is None and not programs.steps and not problems:
         problems.append("expected [[step]] or python @ $")

@@ -14,11 +14,12 @@ from resumed.actors.machine.admission import first_line
 from resumed.actors.machine.apply import apply
 from resumed.actors.machine.transition import transition
 from resumed.actors.machine.verdict import Unchanged, Verdict
-from resumed.schemas import codec, decisions, events, line_io
+from resumed.schemas import codec, decisions, events, limits, line_io
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import (
     Artifact,
+    Budget,
     CodeVersion,
     Item,
     Job,
@@ -80,6 +81,8 @@ def opening(
     after: tuple[str, ...] = (),
     not_before: float | None = None,
     on_change: OnChange = OnChange.HOLD,
+    budget: Budget | None = None,
+    contract: Contract | None = None,
 ) -> Line:
     """Line 1 of a job."""
     job = Job(
@@ -96,11 +99,12 @@ def opening(
     )
     return first_line(
         job,
-        evolve(CONTRACT, start=start, on_change=on_change),
+        evolve(contract or CONTRACT, start=start, on_change=on_change),
         tuple(FileItem(id=item) for item in items),
         CodeVersion(workflow="scan", version=3, contract="0" * 64, release="0.1.0"),
         "1" * 64,
         moment(),
+        budget,
     )
 
 
@@ -151,10 +155,10 @@ class Play:
         at: str = "read",
         parallel: int = 2,
         tries: int | None = None,
-        deadline: float | None = None,
+        **more: Any,
     ) -> "Play":
-        """A job that stands in a fan-out over its items; nothing runs yet."""
-        play = cls.of(*items, deadline=deadline)
+        """A job that stands in a fan-out over its items; nothing runs yet. `more` as `opening` takes it."""
+        play = cls.of(*items, **more)
         play.start("")
         play.answer("", decisions.FanOut(start=at, then="close", parallel=parallel, tries=tries))
         return play
@@ -278,6 +282,13 @@ def text(snapshot: Snapshot) -> bytes:
 def in_words(words: str) -> events.Request:
     """The request that a command line such as `resumectl skip harbour-7 a` makes."""
     _, verb, _, *items = words.split()
+    if verb == "extend":
+        readers: dict[str, Any] = {"active_time": limits.span, "tokens": int, "turns": int}
+        raised: dict[str, Any] = {}
+        for name, value in zip(items[::2], items[1::2], strict=True):
+            key = name[2:].replace("-", "_")
+            raised[key] = readers.get(key, str)(value)
+        return events.Extend(by=ANNA, **raised)
     kinds: dict[str, Any] = {
         "pause": events.Pause,
         "resume": events.Resume,
@@ -297,6 +308,7 @@ REQUESTS: dict[str, events.Request] = {
     "retry": events.Retry(by=ANNA),
     "skip": events.Skip(by=ANNA),
 }
+EXTEND = events.Extend(by=ANNA, usd="100", active_time=9e6)
 
 STOPS: dict[StopReason, Any] = {
     StopReason.PAUSE: lambda play, unit: play.does(events.Pause(by=ANNA, now=True)),

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 
 from attrs import evolve
-from machine_kit import ANNA, TIMEOUT, Play, opened, opening
+from machine_kit import ANNA, CONTRACT, TIMEOUT, Play, opened, opening
 
 from resumed.actors.machine import due, standing
 from resumed.actors.machine.verdict import Unchanged, Verdict
 from resumed.schemas import decisions, events
 from resumed.schemas.instant import later
-from resumed.schemas.job import ItemState, PinKind, Source
+from resumed.schemas.job import Budget, ItemState, PinKind, Source
 from resumed.schemas.ledger import Obstacle
+from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import OnChange
 
@@ -126,6 +127,16 @@ def _other_job_failed() -> Play:
     return play
 
 
+def _at_its_limit() -> Play:
+    contract = evolve(CONTRACT, limits=Limits(usd="5"))
+    play = Play.fan_out("a", "b", parallel=1, budget=Budget(usd="1"), contract=contract)
+    play.start("a")
+    row = play.row("a")
+    answer = decisions.Answer(decided=decisions.Accepted(), used=Budget(usd="1"))
+    play.does(events.Returned(unit="a", epoch=row.epoch, number=row.number, answer=answer, slot=False))
+    return play
+
+
 POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     # the point -> the unit that is looked at, and a job that stands there
     "Waiting for its time to start": ("", _waits_for_time),
@@ -143,6 +154,7 @@ POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     "Held: all items are settled, one has failed": ("b", _failures),
     "The items' sources are being compared": ("", comparing),
     "Held: the items' sources have changed": ("a", _source_changed),
+    "Held: what it may spend is spent": ("b", _at_its_limit),
     "Held: a worker's end is not proven": ("a", _not_gone),
     "Being canceled, an item is being stopped": ("a", _ending),
     "Terminal": ("", _terminal),
@@ -182,6 +194,14 @@ def _start_comes(play: Play, unit: str) -> Verdict:
     return play.tell(events.Tick())
 
 
+def _active_time(play: Play, unit: str) -> Verdict:
+    """So much time at work is allowed as has passed since its attempt began."""
+    del unit
+    play.wait(TIMEOUT / 2)
+    play.snapshot = evolve(play.snapshot, budget=evolve(play.snapshot.budget, active_seconds=TIMEOUT / 2))
+    return play.tell(events.Tick())
+
+
 CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "`pause`": lambda play, unit: play.tell(events.Pause(by=ANNA)),
     "`pause --now`": lambda play, unit: play.tell(events.Pause(by=ANNA, now=True)),
@@ -191,6 +211,8 @@ CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "the try's time limit": _timeout,
     "`skip`": _skip,
     "`retry`": lambda play, unit: play.tell(events.Retry(by=ANNA)),
+    "`extend --usd 2`": lambda play, unit: play.tell(events.Extend(by=ANNA, usd="2")),
+    "its active time is used up": _active_time,
     "its worker dies": _death,
     "the daemon is killed": lambda play, unit: play.tell(events.Woke()),
     "the daemon shuts down": lambda play, unit: play.tell(events.Shutdown()),

@@ -15,7 +15,7 @@ from resumed.actors.machine.draft import NOT_GONE
 from resumed.schemas import decisions, events
 from resumed.schemas.decisions import Compared
 from resumed.schemas.instant import spell
-from resumed.schemas.job import Hold, ItemState, Status
+from resumed.schemas.job import Budget, Hold, ItemState, Status
 from resumed.schemas.ledger import Obstacle
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import JobRow, WhyView
@@ -88,6 +88,11 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
         "held",
         ["anna, and nothing else"],
         ["go on to step close: items are held, and only a person may decide about them"],
+    ),
+    "Held: what it may spend is spent": (
+        "held",
+        ["anna, and nothing else"],
+        ["start anything new: it has used what it may"],
     ),
     "Held: a worker's end is not proven": (
         "held",
@@ -285,6 +290,9 @@ def lives() -> Iterator[Play]:
     other.start("")
     other.answer("", decisions.Finished())
     yield other
+    limited = Play.of("a", budget=Budget(usd="1"))
+    limited.does(events.Extend(by=ANNA, usd="2", reason="worth it"))
+    yield limited
     waiting = Play.of("a", after=("harbour-6",), not_before=5.0)
     waiting.wait(5.0)
     waiting.does(events.Tick())
@@ -321,6 +329,7 @@ def test_every_kind_of_event_has_its_word() -> None:
         ("tick", "time over"): "c",
         ("tick", "time went by"): "its time has come",
         ("other_job", "told"): "harbour-6 has completed",
+        ("extend", "extended"): "usd to 2 by anna: worth it",
     }.items() <= told.items()
 
 

@@ -389,3 +389,38 @@ def test_client_starts_fast(tmp_path: Path) -> None:
     assert [] == [
         name for name in ("click", "attr", "cattrs", "orjson", "anyio") if f"| {name}\n" in ran.stderr
     ]
+
+
+def test_a_job_at_its_limit_is_extended(daemon: Daemon) -> None:
+    """What programs report is added up; at the cap the job holds, says what may be typed, and that works."""
+    flow = daemon.workflows / "spend.toml"
+    flow.write_text(
+        """
+version = 1
+limits = { usd = "1.5" }
+[[step]]
+name = "pay"
+run = ["sh", "-c", 'echo "{{\\"usd\\":\\"0.4\\"}}" > $RESUMED_RESULT']
+repeatable = true
+"""
+    )
+    flow.chmod(0o644)
+    path = daemon.file("spender", "spend", dict.fromkeys("abcd", "x"))
+    job = json.loads(path.read_text()) | {"limits": {"usd": "0.5"}, "priority": 2}
+    path.write_text(json.dumps(job))
+    eventually(lambda: daemon.ask("workflows").stdout.index("spend@1"))
+    held = daemon.ask("submit", str(path), "--wait")
+    said = daemon.ask("show", "spender").stdout
+    refused = daemon.ask("extend", "spender", "--usd", "5")
+    wrong = daemon.ask("extend", "spender", "--usd", "much")
+    done = daemon.ask("extend", "spender", "--usd", "1.5", "--reason", "worth it")
+    ended = daemon.ask("watch", "spender")
+
+    assert 11 == held.returncode
+    assert "it has used 0.8 of 0.5 usd" in said
+    assert "resumectl extend spender --usd 1.5" in said
+    assert (1, True) == (refused.returncode, "its workflow spend allows 1.5" in refused.stderr)
+    assert (1, True) == (wrong.returncode, "expected an amount as text" in wrong.stderr)
+    assert (0, True) == (done.returncode, "extended usd to 1.5" in done.stdout), done
+    # The last item may use it up: nothing is left but the end.
+    assert 0 == ended.returncode

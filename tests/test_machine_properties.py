@@ -10,7 +10,19 @@ from typing import Any
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machine_kit import ANNA, NEXT_BOOT, WORKER, folded, in_words, moment, opened, opening, reread, text
+from machine_kit import (
+    ANNA,
+    CONTRACT,
+    NEXT_BOOT,
+    WORKER,
+    folded,
+    in_words,
+    moment,
+    opened,
+    opening,
+    reread,
+    text,
+)
 
 from resumed.actors.machine import due, pins, standing
 from resumed.actors.machine.apply import apply
@@ -35,9 +47,10 @@ from resumed.schemas.decisions import (
     SourceChanged,
     TryAgain,
 )
-from resumed.schemas.instant import Instant, later
-from resumed.schemas.job import Ending, ItemState, PinKind, Source, Status, Try
+from resumed.schemas.instant import Instant, later, reached
+from resumed.schemas.job import Budget, Ending, ItemState, PinKind, Source, Status, Try
 from resumed.schemas.ledger import Obstacle, WaitKind
+from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 from resumed.schemas.workflow import OnChange
@@ -116,6 +129,14 @@ class History:
         row = tries[one % len(tries)] if tries else None
         if kind in (30, 31):
             return self._told(one, two)
+        if kind == 32:
+            return events.Extend(
+                by=ANNA,
+                usd=("5", "9", "30", None)[one % 4],
+                tokens=(None, 900, 10**6)[two % 3],
+                active_time=(None, 2e3, 9e9)[one % 3],
+                deadline=(None, "2h", "1s")[two % 3] if one % 5 == 0 else None,
+            )
         if kind < 8 or kind > 17:
             return self._work(kind % 9 % 8, row, two)
         names = NAMES[one % len(NAMES)]
@@ -160,7 +181,8 @@ class History:
         if kind < 6:
             says = self._compared(two) if row.compares else ITEM_SAYS if row.item else JOB_SAYS
             state = {} if row.item else {"page": str(two)}
-            said = Answer(decided=says[two % len(says)], state=state)
+            used = Budget(usd="1.5", tokens=7) if two % 4 == 0 else None
+            said = Answer(decided=says[two % len(says)], state=state, used=used)
             answer = events.Returned(
                 unit=row.item, epoch=row.epoch, number=row.number, answer=said, slot=kind > 3
             )
@@ -335,6 +357,12 @@ class History:
         self.over |= self.due_once - now
         self.due_once |= now
 
+    def check_timers(self) -> None:
+        """What an instant is named for is decided once it has come: nobody rings for nothing."""
+        at = due.next_due(self.snapshot, self.now)
+        if at is not None and reached(at, self.now):
+            assert isinstance(transition(self.snapshot, events.Tick(), self.now), Entry), at
+
     def check_going_on(self) -> None:
         """I11: what has not ended goes on by itself, is paused, or is held with all a person needs."""
         snapshot, now = self.snapshot, self.now
@@ -348,6 +376,7 @@ class History:
             assert due.next_due(snapshot, now) is None
             assert not due.due(snapshot, now)
             return
+        self.check_timers()
         if due.due(snapshot, now):
             return
         if status is Status.HELD:
@@ -362,7 +391,7 @@ class History:
 
 
 steps = st.lists(
-    st.tuples(st.integers(0, 31), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
+    st.tuples(st.integers(0, 32), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
 )
 histories = st.lists(steps, min_size=1, max_size=50)
 
@@ -371,9 +400,15 @@ def began(limited: bool, waits: bool, reopens: bool) -> Line:
     """Line 1 of a job, with a deadline, with a time and other jobs to wait for, with sources that reopen."""
     after = ("p", "q") if waits else ()
     not_before = 100.0 if waits else None
-    on_change = OnChange.REOPEN if reopens else OnChange.HOLD
-    deadline = 3000.0 if limited else None
-    return opening(*ITEMS, deadline=deadline, after=after, not_before=not_before, on_change=on_change)
+    return opening(
+        *ITEMS,
+        deadline=3000.0 if limited else None,
+        after=after,
+        not_before=not_before,
+        budget=Budget(usd="2.5", tokens=20, active_seconds=900.0) if limited else None,
+        contract=evolve(CONTRACT, limits=Limits(usd="20", active_time=None)),
+        on_change=OnChange.REOPEN if reopens else OnChange.HOLD,
+    )
 
 
 @settings(max_examples=250, derandomize=True, deadline=None, database=None)
@@ -396,7 +431,7 @@ def test_histories_reach_what_they_are_for() -> None:
     holds: Counter[str] = Counter()
     endings: Counter[Any] = Counter()
     compared: set[str] = set()
-    for seed in range(150):
+    for seed in range(200):
         first = began(seed % 3 == 0, seed % 4 == 0, seed % 2 == 0)
         history = History(opened(first), [first])
         number = seed + 1
@@ -404,7 +439,7 @@ def test_histories_reach_what_they_are_for() -> None:
             turn = []
             for _ in range(1 + number % 2):
                 number = number * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407 & (2**64 - 1)
-                turn.append(((number >> 35) % 32, (number >> 40) % 12, (number >> 46) % 28))
+                turn.append(((number >> 33) % 33, (number >> 40) % 12, (number >> 46) % 28))
             history.turn(turn)
         total += history.seen
         holds += Counter(
@@ -426,9 +461,10 @@ def test_histories_reach_what_they_are_for() -> None:
 
     reached = {event for event, verdict in total if verdict == "Entry"}
     assert {kind.__name__ for kind in transition.__globals__["ROUTES"]} == reached
-    assert {"Pause", "Resume", "Retry", "Skip", "Cancel"} == {
+    assert {"Pause", "Resume", "Retry", "Skip", "Cancel", "Extend"} == {
         event for event, verdict in total if verdict == "Refusal"
     }
     assert {None, *Ending} - {Ending.EXPIRED} <= set(endings)
     assert {"held", "reopened", "kept", "over"} <= compared
-    assert {"items_failed", "items_held", "not_gone", "worker", "interrupted", "after"} <= set(holds)
+    codes = {"items_failed", "items_held", "not_gone", "worker", "interrupted", "after", "budget"}
+    assert codes <= set(holds)

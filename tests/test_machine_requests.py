@@ -52,6 +52,7 @@ ANSWERS = {
     "Being paused now": "= = resumed canceling = =",
     "Held, at a job step": "paused paused resumed canceled retried =",
     "Held and paused": "= = resumed canceled retried =",
+    "Held: what it may spend is spent": "paused paused x canceled = =",
     "Held: all items are settled, one has failed": "paused paused x canceled retried skipped",
     "The items' sources are being compared": "paused paused = canceling = =",
     "Held: the items' sources have changed": "paused paused x canceled retried skipped",
@@ -111,10 +112,10 @@ def test_commands_offered_are_those_that_would_do_something(where: str) -> None:
         words.split()[0] for words, request in REQUESTS.items() if isinstance(play.ask(request), Entry)
     }
     # A held or paused job may be paused as well, and a held step retried: true, but not what it needs.
-    spare = {"pause"} if "resume" in verbs or "retry" in verbs else set()
+    spare = {"pause"} if verbs & {"resume", "retry", "extend"} else set()
     spare |= {"retry"} if play.unit("").state is ItemState.HELD else set()
 
-    assert verbs - {"show", "logs", "watch"} == possible - spare
+    assert verbs - {"show", "logs", "watch", "extend"} == possible - spare
     assert standing.why(play.snapshot, play.now)
 
 

@@ -1,6 +1,7 @@
 """What tries report as spent, and the moment they ask to be tried again at, as the law takes them."""
 
 import pytest
+from attrs import evolve
 from machine_kit import ANNA, FOUND, Play, folded, moment
 
 from resumed.schemas import durations, events
@@ -38,7 +39,7 @@ def test_every_end_of_a_try_counts_what_it_spent() -> None:
     play.start("a")
     told(play, Accepted(), SPENT)
 
-    assert Budget(usd="0.4", tokens=20) == play.snapshot.used
+    assert Budget(usd="0.4", tokens=20) == evolve(play.snapshot.used, active_seconds=None)
     assert ItemState.DONE == play.unit("a").state
     assert play.snapshot == folded(play.lines)
 

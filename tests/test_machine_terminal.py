@@ -2,7 +2,7 @@
 
 import pytest
 from attrs import evolve
-from machine_kit import ANNA, REQUESTS, Play
+from machine_kit import ANNA, EXTEND, REQUESTS, Play
 from machine_points import POINTS
 
 from resumed.actors.machine import due, standing
@@ -42,6 +42,7 @@ ENDINGS = {
 EVERY: dict[str, events.Event] = {
     **{f"request: {words}": request for words, request in REQUESTS.items()},
     "named retry": events.Retry(by=ANNA, items=("a",)),
+    "extend": EXTEND,
     "named skip": events.Skip(by=ANNA, items=("a",)),
     "grant": events.Grant(unit="", worker="w"),
     "returned": events.Returned(

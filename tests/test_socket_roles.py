@@ -80,6 +80,7 @@ WHO = {
     "Cancel": {Role.OPERATOR},
     "Retry": {Role.OPERATOR},
     "Skip": {Role.OPERATOR},
+    "Extend": {Role.OPERATOR},
 }
 
 

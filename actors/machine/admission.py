@@ -1,7 +1,7 @@
 """The first snapshot of a job, from what the door let in."""
 
 from resumed.schemas.instant import Instant
-from resumed.schemas.job import CodeVersion, Item, Job, Next, PinKind, Source
+from resumed.schemas.job import Budget, CodeVersion, Item, Job, Next, PinKind, Source
 from resumed.schemas.jobfile import FileItem
 from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot
 from resumed.schemas.table import ItemTable
@@ -17,8 +17,9 @@ def first_line(
     code: CodeVersion,
     previous: str,
     now: Instant,
+    budget: Budget | None = None,
 ) -> Line:
-    """Line 1: the opening snapshot; `previous` is the sha256 of job.json."""
+    """Line 1: the opening snapshot; `previous` is the sha256 of job.json, `budget` what it may use."""
     rows = [
         Item(
             id=item.id,
@@ -37,6 +38,7 @@ def first_line(
         next=Next(step=contract.start),
         items=ItemTable(rows),
         waits=schedule.opening(job, now),
+        budget=budget or Budget(),
     )
     admitted = Entry(
         transition="admit",

@@ -4,7 +4,7 @@ from resumed.schemas import events
 from resumed.schemas.instant import reached
 from resumed.schemas.job import Mark, StopReason
 
-from . import schedule
+from . import limits, schedule
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
@@ -18,18 +18,19 @@ def tick(draft: Draft, event: events.Tick) -> str | Unchanged:
         if row.stop is None and reached(row.until, draft.now):
             draft.mark_stop(row, StopReason.TIMEOUT)
             marked += 1
-    deadline = draft.job.deadline
+    deadline = limits.deadline(draft)
     if deadline is not None and not draft.stopping() and reached(deadline, draft.now):
         draft.expiry = Mark(by="clock", at=draft.now, reason="its deadline has passed")
         draft.mark_all(StopReason.EXPIRE)
         marked += 1
     waited = not draft.stopping() and schedule.lapse(draft)
-    if not marked and not waited:
+    held = limits.settle(draft)
+    if not (marked or waited or held):
         return Unchanged(reason="no limit has lapsed")
     settle(draft)
     if draft.expiry is not None:
         return "expired"
-    return "timeout" if marked else "its time has come"
+    return "timeout" if marked else "its time has come" if waited else "at its limit"
 
 
 def other_job(draft: Draft, event: events.OtherJob) -> str | Unchanged:

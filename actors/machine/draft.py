@@ -57,6 +57,7 @@ class Draft:
         self.used: Budget = snapshot.used
         self.waits: tuple[Wait, ...] = snapshot.waits
         self.sources: SourceReport | None = snapshot.sources
+        self.newest = snapshot.newest
         self.tries: dict[str, Try] = dict(snapshot.tries)
         self.state: dict[str, str] = {}
         self._before = snapshot

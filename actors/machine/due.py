@@ -10,10 +10,8 @@ from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import ItemState
 from resumed.schemas.snapshot import Snapshot
 
-from . import pins
-from .draft import Draft
-
-Standing = Snapshot | Draft
+from . import limits, pins
+from .limits import Standing
 
 NEAR_SECONDS = 60.0
 """A job whose next instant is nearer than this keeps its attempt and does not park (DESIGN.md section 3)."""
@@ -150,11 +148,13 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
         if row.stop is None:
             found = _earlier(found, row.until)
     if snapshot.expiry is None and snapshot.cancel is None:
+        if snapshot.hold is None and (at := limits.next_reached(snapshot)) is not None:
+            found = _earlier(found, at)
         for wait in snapshot.waits:
             # Also while it is held or paused: that its time has come is recorded when it comes.
             found = found if wait.deadline is None else _earlier(found, wait.deadline)
-        if snapshot.job.deadline is not None:
-            found = _earlier(found, snapshot.job.deadline)
+        if (deadline := limits.deadline(snapshot)) is not None:
+            found = _earlier(found, deadline)
     return found
 
 

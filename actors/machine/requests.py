@@ -6,10 +6,10 @@ A request that finds the job as it wants it is Unchanged, not refused: asking tw
 from attrs import evolve
 
 from resumed.schemas import events
-from resumed.schemas.job import Ending, Item, ItemState, Mark, Outcome, StopReason
+from resumed.schemas.job import Ending, Hold, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
-from . import schedule, sources
+from . import limits, schedule, sources
 from .draft import Draft
 from .settle import enter, settle
 from .verdict import Unchanged
@@ -22,7 +22,7 @@ ITEM_HOLDS = frozenset({"items_failed", "items_held"})
 _STUCK = (ItemState.FAILED, ItemState.HELD)
 
 
-def _ended(draft: Draft, verb: str) -> Refusal | None:
+def ended(draft: Draft, verb: str) -> Refusal | None:
     return None if draft.outcome is None else _too_late(draft.job.id, verb, draft.outcome)
 
 
@@ -34,7 +34,7 @@ def _too_late(job: str, verb: str, outcome: Outcome) -> Refusal:
     )
 
 
-def _stopping(draft: Draft, verb: str) -> Refusal | None:
+def stopping(draft: Draft, verb: str) -> Refusal | None:
     mark = draft.cancel or draft.expiry
     if mark is None:
         return None
@@ -47,7 +47,7 @@ def _stopping(draft: Draft, verb: str) -> Refusal | None:
 
 def pause(draft: Draft, event: events.Pause) -> Choice:
     """Nothing new starts; with `now`, what runs is stopped as well."""
-    if refusal := _ended(draft, "pause") or _stopping(draft, "pause"):
+    if refusal := ended(draft, "pause") or stopping(draft, "pause"):
         return refusal
     running = any(row.stop is None for row in draft.tries.values())
     if draft.pause is not None and not (event.now and running):
@@ -62,15 +62,18 @@ def pause(draft: Draft, event: events.Pause) -> Choice:
 
 def resume(draft: Draft, event: events.Resume) -> Choice:
     """Lifts a pause and a hold of the whole job; a job step that was held or failed is entered afresh."""
-    if refusal := _ended(draft, "resume"):
+    if refusal := ended(draft, "resume"):
         return refusal
     # A person's word that nothing of the job runs any more is wanted of a job being ended, too.
-    if not draft.is_unproven() and (refusal := _stopping(draft, "resume")):
+    if not draft.is_unproven() and (refusal := stopping(draft, "resume")):
         return refusal
     if draft.pause is None and draft.hold is None:
         return Unchanged(reason=f"{draft.job.id} is not paused and not held: it goes on by itself")
     hold = draft.hold
-    if hold is not None and draft.each is not None and hold.code in ITEM_HOLDS and _stuck(draft):
+    if hold is not None and hold.code == limits.BUDGET and limits.reached(draft, draft.now):
+        if draft.pause is None:
+            return _at_limit(draft, hold)
+    elif hold is not None and draft.each is not None and hold.code in ITEM_HOLDS and _stuck(draft):
         if draft.pause is None:
             return _needs_items(draft, hold.reason)
     else:
@@ -82,6 +85,15 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
     draft.pause = None
     settle(draft)
     return "resumed"
+
+
+def _at_limit(draft: Draft, hold: Hold) -> Refusal:
+    job = draft.job.id
+    return Refusal(
+        code=limits.BUDGET,
+        reason=f"cannot resume {job}: {hold.reason}",
+        commands=(*limits.commands(draft, hold.since), f"resumectl cancel {job}"),
+    )
 
 
 def _needs_items(draft: Draft, reason: str) -> Refusal:
@@ -153,7 +165,7 @@ def _afresh(unit: Item) -> Item:
 
 def retry(draft: Draft, event: events.Retry) -> Choice:
     """Failed and held items (or those named, skipped ones too) get a fresh set of tries."""
-    if refusal := _ended(draft, "retry") or _stopping(draft, "retry"):
+    if refusal := ended(draft, "retry") or stopping(draft, "retry"):
         return refusal
     chosen = _chosen(draft, event.items, "retry", (*_STUCK, ItemState.SKIPPED))
     if isinstance(chosen, Refusal):
@@ -180,7 +192,7 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
 
 def skip(draft: Draft, event: events.Skip) -> Choice:
     """Items are left out: those that run are stopped, those that wait or failed are skipped at once."""
-    if refusal := _ended(draft, "skip") or _stopping(draft, "skip"):
+    if refusal := ended(draft, "skip") or stopping(draft, "skip"):
         return refusal
     states = (ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.REVIEW, *_STUCK, ItemState.SKIPPED)
     chosen = _chosen(draft, event.items, "skip", states)

@@ -49,8 +49,6 @@ def instants(file: JobFile, now: Instant, what: str) -> tuple[Instant | None, In
     start, end = found["not_before"], found["deadline"]
     if end is not None and reached(end, now):
         problems.append(f"the deadline has passed: {file.deadline} @ $.deadline")
-    elif end is not None and start is not None and end.wall <= start.wall:
-        problems.append("the deadline comes before the job may start @ $.deadline")
     if problems:
         raise FaultyInputError(what, tuple(problems))
     return start, end

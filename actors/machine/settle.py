@@ -5,7 +5,7 @@ attempt; and what holds a job by its own records.
 from resumed.schemas.job import Ending, Item, ItemState, Outcome
 from resumed.schemas.records import replaced
 
-from . import schedule
+from . import limits, schedule
 from .draft import Draft
 from .due import is_near
 
@@ -16,8 +16,9 @@ def settle(draft: Draft) -> None:
         schedule.settle(draft)
         _settle_fan_out(draft)
         _settle_job(draft)
+        limits.settle(draft)
     if draft.attempt is not None and not draft.tries and not is_near(draft, draft.now):
-        draft.attempt = None
+        limits.close_attempt(draft, draft.now)
 
 
 def _settle_fan_out(draft: Draft) -> None:

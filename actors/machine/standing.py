@@ -4,7 +4,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 
-from . import schedule
+from . import limits, schedule
 from .draft import NOT_GONE as NOT_GONE
 from .due import next_start, wanted
 from .requests import ITEM_HOLDS
@@ -113,7 +113,8 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
         return (f"resumectl watch {job}",)
     stuck = snapshot.items.count(ItemState.FAILED) + snapshot.items.count(ItemState.HELD)
     possible: list[str] = []
-    if snapshot.pause is not None or (hold is not None and not needs_items(snapshot)):
+    at_limit = hold is not None and hold.code == limits.BUDGET
+    if snapshot.pause is not None or (hold is not None and not at_limit and not needs_items(snapshot)):
         possible.append("resume")
     if stuck and snapshot.each is not None and not ending:
         possible += ["retry", "skip"]
@@ -123,4 +124,5 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
         possible.append("cancel")
     logs = [f"resumectl logs {job} ITEM"] if stuck else []
     others = [f"resumectl show {row.event}" for row in snapshot.waits if row.event][:MOST_OTHERS]
-    return (*(f"resumectl {verb} {job}" for verb in possible), *logs, *others)
+    raising = limits.commands(snapshot, hold.since) if hold is not None and at_limit else ()
+    return (*raising, *(f"resumectl {verb} {job}" for verb in possible), *logs, *others)

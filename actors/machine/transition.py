@@ -10,7 +10,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import course, receipts, requests, work
+from . import course, extend, receipts, requests, work
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -21,6 +21,7 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.Cancel: ("cancel", "person", requests.cancel),
     events.Retry: ("retry", "person", requests.retry),
     events.Skip: ("skip", "person", requests.skip),
+    events.Extend: ("extend", "person", extend.extend),
     events.Grant: ("start", "machine", work.grant),
     events.Returned: ("returned", "author", work.returned),
     events.Raised: ("raised", "author", work.raised),

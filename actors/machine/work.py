@@ -259,12 +259,13 @@ def woke(draft: Draft, event: events.Woke) -> Choice:
     """Loaded with an attempt open: its tries are interrupted, and what is not proven dead holds the job."""
     if draft.attempt is None and not draft.tries:
         return Unchanged(reason="no attempt was open")
+    end = limits.last_known(draft)
     for row in list(draft.tries.values())[: event.most]:
         unit = draft.unit(row.item)
         assert unit is not None
         end_without_answer(draft, unit, row.stop, died=True, reason="")
     if not draft.tries:
-        draft.attempt = None
+        limits.close_attempt(draft, end)
     if event.unproven:
         names = ", ".join(event.unproven)
         draft.set_hold(NOT_GONE, f"nobody can tell that these workers ended: {names}. {event.detail}".strip())

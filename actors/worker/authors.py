@@ -216,6 +216,8 @@ def contract_of(declared: type, asked: Contract) -> Contract:
         slots=slots,
         pin=asked.pin,
         on_change=asked.on_change,
+        limits=asked.limits,
+        on_failed=asked.on_failed,
     )
 
 

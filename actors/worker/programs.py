@@ -54,6 +54,8 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
         description=programs.description,
         owner=programs.owner,
         definition=codec.encode(programs).decode(),
+        limits=programs.limits,
+        on_failed=programs.on_failed,
         passed=tuple(sorted({name for each in programs.steps for name in each.env_pass or ()})),
         pin=programs.items_pin,
         on_change=programs.items_on_change,
@@ -89,6 +91,8 @@ def _undescribed(programs: Programs, python: PythonEntry, folder: str) -> Contra
         definition=codec.encode(placed).decode(),
         pin=programs.items_pin,
         on_change=programs.items_on_change,
+        limits=programs.limits,
+        on_failed=programs.on_failed,
     )
 
 

@@ -21,6 +21,7 @@ from resumed.actors.containment import Identity  # noqa: E402
 from resumed.schemas import checked, codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
+from resumed.schemas.limits import Limits, OnFailed  # noqa: E402
 from resumed.schemas.receipt import Receipt  # noqa: E402
 from resumed.schemas.snapshot import (  # noqa: E402
     STATE_SCHEMA,
@@ -159,6 +160,18 @@ def snapshot() -> Snapshot:
         slots=2,
         pin=Pinning.SHA256,
         on_change=OnChange.REOPEN,
+        limits=Limits(
+            usd="9.5",
+            tokens=8,
+            turns=7,
+            active_time=60.5,
+            deadline=7200.0,
+            memory=1024,
+            pids=5,
+            failures_in_a_row=4,
+            best_effort=True,
+        ),
+        on_failed=OnFailed.STOP,
     )
     return Snapshot(
         job=j.Job(
@@ -212,7 +225,9 @@ def snapshot() -> Snapshot:
         expiry=j.Mark(by="deadline", at=m(6)),
         hold=j.Hold(code="items", reason="none found", owner="ada", since=m(7)),
         outcome=j.Outcome(ending=j.Ending.CANCELED, at=m(8), reason="asked"),
-        budget=j.Budget(attempts=5, turns=6, tool_calls=7, tokens=8, usd="1.50", active_seconds=9.5),
+        budget=j.Budget(
+            attempts=5, turns=6, tool_calls=7, tokens=8, usd="1.50", active_seconds=9.5, deadline=m(7200)
+        ),
         used=j.Budget(attempts=1, tokens=2, usd="0.000001"),
         authority=j.Authority(
             actor="ada", scopes=("cms:write",), policy="p1", approval="a1", target="cms", expiry=m(100)
