@@ -246,10 +246,5 @@ class Known:
 
 def _missing(place: Layout, admissions: list[Admission]) -> list[Claim]:
     """The claims of these jobs that are not there."""
-    wanted = [
-        Claim(kind=kind, uid=each.uid, value=value, job=each.id, content=content, at=each.admitted)
-        for each in admissions
-        for kind, value, content in ((REQUEST, each.request, each.content), (KEY, each.key, each.sha256))
-        if value
-    ]
+    wanted = [claim for each in admissions for claim in claims.of(each)]
     return [claim for claim in wanted if not names.known(place.names, claim.kind, claim.uid, claim.value)]

@@ -9,6 +9,7 @@ from attrs import frozen
 from resumed.schemas import codec
 from resumed.schemas.errors import DamagedError, FaultyInputError
 from resumed.schemas.instant import Instant
+from resumed.schemas.snapshot import Admission
 
 from . import names
 from .layout import Layout
@@ -30,6 +31,23 @@ class Claim:
     at: Instant
     found: bool = False
     """The job was there before: the request was answered so."""
+
+
+def of(admission: Admission) -> tuple[Claim, ...]:
+    """The claims of a job that was admitted, as its `job.json` tells them."""
+    named = ((REQUEST, admission.request, admission.content), (KEY, admission.key, admission.sha256))
+    return tuple(
+        Claim(
+            kind=kind,
+            uid=admission.uid,
+            value=value,
+            job=admission.id,
+            content=content,
+            at=admission.admitted,
+        )
+        for kind, value, content in named
+        if value
+    )
 
 
 def take(layout: Layout, claim: Claim) -> Claim:

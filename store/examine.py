@@ -13,7 +13,7 @@ from resumed.schemas.errors import DamagedError, FaultyInputError, NewerSchemaEr
 from resumed.schemas.job import Artifact
 from resumed.schemas.snapshot import Snapshot
 
-from . import artifacts, durable, files, journal, log, recovery
+from . import artifacts, durable, files, identities, journal, log, recovery
 
 
 @frozen(kw_only=True)
@@ -35,8 +35,8 @@ def code_of(error: Exception) -> str:
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), "damaged")
 
 
-def job(folder: Path, apply: recovery.Apply) -> Iterator[Finding]:
-    """All findings about one job's folder."""
+def job(folder: Path, apply: recovery.Apply, workers: Path | None = None) -> Iterator[Finding]:
+    """All findings about one job's folder; `workers` is where the workers of its tries are on record."""
     found: recovery.Recovered | None = None
     try:
         found = recovery.load(folder, apply)
@@ -50,6 +50,8 @@ def job(folder: Path, apply: recovery.Apply) -> Iterator[Finding]:
         return
     if found is not None:
         yield from _load_findings(folder, listing, found)
+        if workers is not None:
+            yield from _workers(folder, found.snapshot, workers)
     for name in listing.checkpoints:
         yield from _checkpoint(folder, name, digest)
     yield from _logs(folder, listing, digest)
@@ -72,6 +74,21 @@ def _load_findings(folder: Path, listing: files.Listing, found: recovery.Recover
         name = files.parse_log(torn.log)
         kept = files.torn_name(name) if name is not None else torn.log
         yield _finding(folder, folder / (kept if kept in listing.torn else torn.log), "torn", detail)
+
+
+def _workers(folder: Path, snapshot: Snapshot, workers: Path) -> Iterator[Finding]:
+    for name in sorted({row.worker for row in snapshot.tries.values()}):
+        path = workers / f"{name}{identities.IDENTITY}"
+        try:
+            known = any(
+                durable.exists(path.with_suffix(one)) for one in (identities.IDENTITY, identities.GONE)
+            )
+        except OSError as error:
+            yield _finding(folder, path, "unreadable", f"cannot be looked at: {error.strerror}")
+            continue
+        if not known:
+            detail = "an open try names this worker, and it is not on record: it was gone, or its record is"
+            yield _finding(folder, path, "unfinished", detail)
 
 
 def _checkpoint(folder: Path, name: files.CheckpointName, job_digest: str) -> Iterator[Finding]:

@@ -5,14 +5,27 @@ Beside a running daemon a finding can be a file on its way; what counts is what 
 
 import re
 from collections.abc import Callable, Iterator
+from errno import ENOENT
 from pathlib import Path
 
 from attrs import frozen
 
 from resumed.schemas import codec
-from resumed.schemas.errors import FaultyInputError, StoreError
+from resumed.schemas.errors import FaultyInputError, StoreError, UnreadableError
 
-from . import durable, examine, files, identities, intake, layout, names, quarantine, reserve
+from . import (
+    claims,
+    durable,
+    examine,
+    files,
+    identities,
+    intake,
+    layout,
+    names,
+    quarantine,
+    recovery,
+    reserve,
+)
 from .examine import Finding
 from .recovery import Apply
 
@@ -47,7 +60,8 @@ def check(root: Path, apply: Apply) -> Report:
         for folder in _folders(root / name, findings):
             counts[name] += 1
             findings += _placed(folder)
-            findings += examine.job(folder, apply)
+            findings += examine.job(folder, apply, place.workers)
+            findings += _names_of(place, folder)
     aside, found = _quarantine(place)
     findings += [*found, *_claimed(place), *_rejected(place), *_names(place), *_workers(place)]
     return Report(
@@ -57,6 +71,22 @@ def check(root: Path, apply: Apply) -> Report:
         set_aside=aside,
         findings=tuple(findings),
     )
+
+
+def _names_of(place: layout.Layout, folder: Path) -> Iterator[Finding]:
+    """The names that a job took: without one of them its key, or its request, could be taken anew."""
+    try:
+        wanted = claims.of(recovery.peek(folder))
+        missing = [one for one in wanted if not names.known(place.names, one.kind, one.uid, one.value)]
+    except UnreadableError as error:
+        if error.errno != ENOENT:
+            yield _of_store(folder / files.JOB, "unreadable", str(error))
+        return
+    except (StoreError, FaultyInputError):
+        return  # it was said of the job
+    for one in missing:
+        path = place.names / names.spell(one.kind, one.uid, one.value)
+        yield _of_store(path, "missing", f"the {one.kind} {one.value} of {one.job} is not known any more")
 
 
 def _of_store(path: Path, code: str, detail: str, *, fatal: bool = False) -> Finding:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from attrs import frozen
 
+from resumed.schemas import codec
 from resumed.schemas.errors import DamagedError, FaultyInputError, StoreError
 from resumed.schemas.instant import Instant
 
-from . import durable, files, fsck, intake, layout, quarantine, recovery
+from . import archive, claims, durable, files, fsck, intake, layout, names, quarantine, recovery
 from .examine import Finding
 from .layout import Layout
 from .recovery import Apply
@@ -82,6 +83,13 @@ def look(place: Layout) -> None:
         pass
 
 
+def _claims(folder: Path) -> tuple[claims.Claim, ...]:
+    try:
+        return claims.of(recovery.peek(folder))
+    except (StoreError, FaultyInputError):
+        return ()
+
+
 class _Work:
     def __init__(self, place: Layout, apply: Apply, now: Instant) -> None:
         self.place, self.apply, self.now = place, apply, now
@@ -121,6 +129,8 @@ class _Work:
             self._reason(path, finding)
         elif place == "rejected":
             self._rejected(path, finding)
+        elif place == "names" and finding.code == "missing":
+            self._name(path)
 
     def _job(self, folder: Path, finding: Finding) -> None:
         if finding.code == "misplaced":
@@ -183,6 +193,18 @@ class _Work:
         for one in (path.with_name(f"{name}{intake.REASON}"), path.with_name(name)):
             if durable.exists(one):
                 self._lose(one, finding.detail)
+
+    def _name(self, path: Path) -> None:
+        """A name that its job bears is written anew, from the job."""
+        for parent in (self.place.jobs, self.place.archive):
+            for job in archive.folders(parent):
+                folder = parent / codec.shard(job) / job
+                for claim in _claims(folder):
+                    if names.spell(claim.kind, claim.uid, claim.value) == path.name:
+                        claims.take(self.place, claim)
+                        why = f"{job} bears the {claim.kind} {claim.value}"
+                        self.steps.append(Step(source="", target=str(path), why=why))
+                        return
 
     # ---- moving ---------------------------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import Ending, ItemState
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
-from resumed.store import quarantine
+from resumed.store import files, log, quarantine
+from resumed.store.journal import SYNC_FAILED
 
 BACKENDS = ("asyncio", "trio")
 Case = Callable[[Path], Awaitable[None]]
@@ -516,6 +517,34 @@ def test_a_damaged_job_is_moved_once_nothing_of_it_runs(backend: str) -> None:
 
             assert await one.until(lambda: ["bad"] == [e.id for e in quarantine.entries(one.layout)], 600.0)
             assert not one.witness.alive
+
+    play(backend, case)
+
+
+def test_log_after_a_failed_sync_is_vouched_for(backend: str) -> None:
+    """The log that failed can say nothing more, so a checkpoint names the line that the new one follows:
+    without the new log the job is damaged, not older."""
+
+    async def case(root: Path) -> None:
+        async with cases.made(root) as one:
+            one.machine.manners = Manners(ignore_stop=1.0, slowest=100_000.0)
+            await one.start()
+            await one.admit("harbour", ["a"])
+            await one.until(lambda: bool(one.witness.alive))
+            folder = one.layout.job("harbour")
+
+            def veto(name: str, args: tuple[Any, ...]) -> int | None:
+                return errno.EIO if name == "sync_data" and not one.weather.failures else None
+
+            one.weather.veto = veto
+            one.daemon.soon(one.daemon.ask, "harbour", "Pause")
+            assert await one.until(lambda: bool(files.listing(folder).checkpoints), 60.0)
+            found = files.listing(folder)
+            assert one.weather.failures == 1
+            assert found.logs[-1].first == found.checkpoints[-1].sequence + 1 > 1
+            raw = (folder / str(found.logs[-1])).read_bytes()
+            assert SYNC_FAILED == log.read_seal(raw, "it")[0].why
+            one.jobs.remove("harbour")
 
     play(backend, case)
 

@@ -11,8 +11,9 @@ import pytest
 from faults import world
 from faults.seam import Fail, Seam
 
-from resumed.schemas.errors import CommitError
-from resumed.store import durable, files, journal, recovery
+from resumed.schemas import line_io
+from resumed.schemas.errors import CommitError, DamagedError
+from resumed.store import durable, files, journal, log, recovery
 
 
 @pytest.fixture
@@ -410,3 +411,70 @@ def test_no_descriptor_is_left_open(folder: Path) -> None:
     opened.close()
 
     assert before == len(os.listdir("/proc/self/fd"))
+
+
+# ---- what tells that a log is missing ------------------------------------------------------------------
+
+
+def test_log_that_another_followed_says_so(opened: journal.Journal) -> None:
+    """A rotated log ends in a line that names its last one: without the log after it, the job is damaged."""
+    world.append(opened, 2)
+    opened.rotate("a test")
+    world.append(opened)
+    opened.close()
+    raw = (opened.folder / "1.1.log").read_bytes()
+    *_, last, end = log.lines(raw, 0)
+    (opened.folder / "4.0.log").unlink()
+
+    assert line_io.is_end(end.payload)
+    assert (3, last.digest) == line_io.read_end(end.payload, "it")
+    with pytest.raises(DamagedError, match="the log from line 4 on is missing"):
+        loaded(opened.folder)
+
+
+def test_end_that_could_not_be_written_is_not_needed(opened: journal.Journal) -> None:
+    """It tells of a missing log, no more: a disk that refuses it stops nothing."""
+    world.append(opened)
+    with Seam() as rehearsal:
+        opened.rotate("a test")
+    world.append(opened)
+    ends = [call.number for call in rehearsal.calls if call.name == "pwrite"][-1]
+    with Seam(Fail(ends, errno.ENOSPC)) as seam:
+        opened.rotate("a test")
+    world.append(opened)
+
+    assert seam.hit
+    assert 4 == loaded(opened.folder)
+
+
+def test_torn_log_is_kept_under_a_name_that_nobody_reads(folder: Path) -> None:
+    """Its bytes are evidence as long as the suspicion stands, and go with it."""
+    opened = world.open_job(folder)
+    world.append(opened)
+    opened.close()
+    torn = (folder / "1.1.log").read_bytes() + b"half a line"
+    (folder / "1.1.log").write_bytes(torn)
+    opened = world.open_job(folder)
+    world.append(opened)
+    world.checkpoint(opened)
+    kept = (folder / "1.1.torn").read_bytes()
+    opened.torn = ()
+    world.append(opened)
+    world.checkpoint(opened)
+
+    assert torn == kept
+    assert not (folder / "1.1.torn").exists()
+    assert 4 == loaded(folder)
+
+
+def test_log_that_is_superseded_meanwhile_is_read_where_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that listed the folder before an opening, and reads it after, looks again."""
+    look = files.listing
+    looks = iter([look(folder)])
+    opened = world.open_job(folder)
+    world.append(opened)
+    monkeypatch.setattr(files, "listing", lambda at: next(looks, None) or look(at))
+
+    assert 2 == loaded(folder)

@@ -15,7 +15,7 @@ from faults.seam import Fail, Kill, Killed, Seam
 from resumed.actors.machine.apply import apply
 from resumed.daemon import check, main
 from resumed.schemas.errors import CommitError, NewerSchemaError
-from resumed.store import fsck, layout, lock, quarantine, repair
+from resumed.store import fsck, layout, lock, names, quarantine, repair
 
 NOW = world.moment(90)
 
@@ -159,6 +159,11 @@ HARM: dict[str, tuple[Callable[[layout.Layout], object], dict[str, str], int]] =
         0,
     ),
     "a name rotten": (lambda p: spoil(only(p.names, "*")), {}, 1),
+    "a name gone": (
+        lambda p: (p.names / names.spell("key", 1000, "invoice-1")).unlink(),
+        {"": "names/*"},
+        0,
+    ),
     "a worker's record rotten": (lambda p: spoil(p.workers / "w-2.json"), {}, 1),
     "a left-over of a crash": (lambda p: (p.names / ".x.0123456789ab.tmp").write_bytes(b""), {}, 0),
     "a file of somebody's": (lambda p: (p.root / "core").write_bytes(b"x"), {}, 0),
@@ -307,6 +312,7 @@ def test_repair_says_what_it_moved_where(place: layout.Layout, capsys: pytest.Ca
     assert "stays taken" in left
     assert [] == json.loads(said[1])["steps"]
     only(place.names, "*").unlink()
-    assert 0 == main.main(["fsck", "--repair", str(place.root)])
-    assert "nothing to repair" in capsys.readouterr().out
+    for expected in ("> wrote names/", "nothing to repair"):
+        assert 0 == main.main(["fsck", "--repair", str(place.root)])
+        assert expected in capsys.readouterr().out
     assert 2 == main.main(["fsck", "--repair", "/dev"])

@@ -9,18 +9,20 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from resumed.actors.containment import Identity
 from resumed.actors.machine.apply import apply
-from resumed.schemas import checked, line_io
+from resumed.schemas import checked, codec, line_io
 from resumed.schemas.errors import FaultyInputError, StoreError
 from resumed.schemas.instant import later
-from resumed.schemas.job import Artifact, Item, ItemState
+from resumed.schemas.job import Artifact, Item, ItemState, Try
 from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot
 from resumed.store import (
+    admission,
     archive,
     artifacts,
+    claims,
     files,
     fsck,
     identities,
@@ -32,6 +34,7 @@ from resumed.store import (
     names,
     quarantine,
     recovery,
+    retire,
 )
 from resumed.store.examine import Finding
 
@@ -40,6 +43,18 @@ from . import world
 FIRST = Path(__file__).parent.parent / "golden" / "first-release.tar.xz"
 JOBS = {"harbour": "jobs", "pier": "jobs", "pending-2": "jobs", "quay": "archive"}
 SET_ASIDE = "wreck"
+
+
+TRY = Try(
+    epoch=1,
+    item="",
+    number=1,
+    step="draft",
+    occurrence=1,
+    started=world.moment(5),
+    until=world.moment(99),
+    worker="w-2",
+)
 
 
 def build(root: Path) -> layout.Layout:
@@ -96,7 +111,7 @@ def _harbour(folder: Path) -> None:
     newest.write_bytes(newest.read_bytes() + b"0123 half a line")
     opened = _open(folder)
     checkpoint(opened, "rotation")
-    append(opened, Changes(state={"a": "1"}), Changes(state={"a": "2"}))
+    append(opened, Changes(state={"a": "1"}), Changes(tries=(TRY,)))
     # Not closed: its free space stays, as a kill leaves it.
     (folder / "logs").mkdir()
     (folder / "logs" / "p0.log").write_bytes(b"heard\n")
@@ -116,7 +131,12 @@ def _older(place: layout.Layout, root: Path) -> None:
 
 
 def _quay(place: layout.Layout) -> None:
-    opened = _open(world.admit(place, "quay"))
+    record = evolve(world.admission_of("quay"), key="invoice-1", request="r-1", content="c" * 64)
+    first = evolve(world.first_line("quay"), previous=admission.job_digest(record))
+    for claim in claims.of(record):
+        claims.take(place, claim)
+    admission.admit(place, record, first)
+    opened = _open(place.job("quay"))
     append(opened, Changes(state={"a": "1"}))
     checkpoint(opened, "park", fill=False)
     opened.close()
@@ -138,8 +158,9 @@ def _others(place: layout.Layout) -> None:
             name=name, boot=world.BOOT, pid=400 + number, start=7, group=400, workflow="label", version=2
         )
         identities.record(place, name, checked.spell(identity))
-        names.keep(place.names, "key", 1000, f"invoice-{number}", b'{"job":"quay","number":%d}' % number)
     identities.mark_gone(place, "w-1")
+    farewell = retire.Farewell(id="dock", how="pruned", by="ada", at=world.moment(70), reason="long ago")
+    names.keep(place.names, "id", 0, "dock", codec.encode(farewell))
     for name in ("refused-1.json", "refused-2.json", "claimed.json", "waiting.json"):
         path = place.incoming / name
         path.write_bytes(b'{"workflow": "%s"}' % name.encode())

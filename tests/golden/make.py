@@ -38,11 +38,13 @@ from resumed.store import (  # noqa: E402
     admission,
     archive,
     artifacts,
+    claims,
     identities,
     intake,
     layout,
     names,
     quarantine,
+    retire,
 )
 
 ID = "harbour-7"
@@ -378,6 +380,8 @@ def changes(snap: Snapshot) -> Changes:
 
 def grow(place: layout.Layout) -> None:
     """A job with a torn line in its past, two checkpoints and an artifact."""
+    for claim in claims.of(admitted()):
+        claims.take(place, claim)
     admission.admit(place, admitted(), first())
     ch = changes(snapshot())
     folder = place.job(ID)
@@ -424,7 +428,8 @@ def others(place: layout.Layout) -> None:
     quarantine.set_aside(place, "pier-2", "damaged", "cannot load pier-2: line 1 is missing", m(60))
     identities.record(place, "w-1", checked.spell(WORKER))
     identities.mark_gone(place, "w-1")
-    names.keep(place.names, "key", 1000, "invoice-7", b'{"job":"harbour-7"}\n')
+    farewell = retire.Farewell(id="pier-9", how="pruned", by="ada", at=m(62), reason="long ago")
+    names.keep(place.names, "id", 0, farewell.id, codec.encode(farewell))
     (place.incoming / "broken.json").write_bytes(b"{")
     (place.incoming / "broken.json").chmod(0o600)
     intake.claim(place, "broken.json")
