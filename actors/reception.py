@@ -12,6 +12,7 @@ from resumed.schemas.job import ItemState, Person, Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
 from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
+from resumed.schemas.workflow import Contract
 
 from . import outputs, places, placing, refusals, views
 from .door import Door
@@ -173,6 +174,13 @@ class Reception:
         if isinstance(found, Refusal):
             return found
         return views.view(found[0], self._supervisor.clock.now(), str(found[1]))
+
+    async def contract(self, job: str) -> tuple[Contract, str] | Refusal:
+        """The workflow pinned in the job, and its digest."""
+        found = await self._look(job)
+        if isinstance(found, Refusal):
+            return found
+        return found[0].contract, found[0].code_version.contract
 
     async def why(self, job: str) -> WhyView | Refusal:
         """Why the job stands as it does."""

@@ -16,6 +16,7 @@ from resumed.schemas.job import Person
 from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
+from resumed.schemas.workflow import Contract
 
 
 @frozen(kw_only=True)
@@ -76,6 +77,9 @@ class Jobs(Protocol):
 
     async def view(self, job: str) -> JobView | Refusal:
         """One job, whole; why not, when it cannot be read."""
+
+    async def contract(self, job: str) -> tuple[Contract, str] | Refusal:
+        """The workflow pinned in a job, and its digest."""
 
     async def why(self, job: str) -> WhyView | Refusal:
         """Why a job stands as it does."""

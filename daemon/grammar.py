@@ -44,6 +44,7 @@ def _job(made: argparse.ArgumentParser) -> None:
 def _show(made: argparse.ArgumentParser) -> None:
     _job(made)
     made.add_argument("--all", action="store_true", help="every item, in the job's order")
+    made.add_argument("--contract", action="store_true", help="the workflow that it was admitted with")
 
 
 def _history(made: argparse.ArgumentParser) -> None:
@@ -67,6 +68,7 @@ def _logs(made: argparse.ArgumentParser) -> None:
 def _output(made: argparse.ArgumentParser) -> None:
     _job(made)
     made.add_argument("item", metavar="ITEM", help="the item's name, whole")
+    made.add_argument("-o", "--to", default="", metavar="FILE", help="into a new file; none is replaced")
 
 
 def _steer(made: argparse.ArgumentParser) -> None:

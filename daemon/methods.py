@@ -9,7 +9,8 @@ from typing import Any
 
 from attrs import frozen
 
-from . import api_files, api_house, api_jobs, api_past, api_retire
+from . import api_contract, api_files, api_house, api_jobs, api_past, api_retire
+from .api_contract import ContractAnswer
 from .api_files import LogAnswer, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
 from .api_jobs import (
@@ -68,6 +69,7 @@ METHODS = {
     "Quarantined": Method(Role.VIEWER, Over.ANY, Nothing, QuarantinedAnswer, api_house.quarantined),
     "List": Method(Role.VIEWER, Over.ANY, ListAsked, ListAnswer, api_jobs.list_jobs),
     "Show": Method(Role.VIEWER, Over.JOB, ShowAsked, ShowAnswer, api_jobs.show),
+    "ShowContract": Method(Role.VIEWER, Over.JOB, JobAsked, ContractAnswer, api_contract.contract),
     "Why": Method(Role.VIEWER, Over.JOB, JobAsked, WhyAnswer, api_past.why, aside=True),
     "History": Method(Role.VIEWER, Over.JOB, HistoryAsked, HistoryAnswer, api_past.history, aside=True),
     "Watch": Method(Role.VIEWER, Over.JOB, JobAsked, RowAnswer, api_jobs.watch, more=True),

@@ -3,13 +3,16 @@
 import base64
 import codecs
 import hashlib
+import shlex
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from resumed.schemas import control
 
 from .client import CallError, Client, whole_job
 from .letters import clean
+from .render import size
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -78,25 +81,62 @@ def _started(client: Client, job: str, item: str | None) -> tuple[dict[str, Any]
     return view["row"], [item]
 
 
-def print_output(screen: "Screen", client: Client, job: str, item: str) -> int:
-    """Prints an item's accepted output, and checks it against its sha256."""
-    seen = hashlib.sha256()
+def print_output(screen: "Screen", client: Client, job: str, item: str, to: str) -> int:
+    """Prints an item's accepted output, or writes it `to` a new file; it is checked against its sha256."""
+    if to:
+        return _write_output(screen, client, job, item, to)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    whole = bytearray()
-    offset, ended = 0, False
-    while not ended:
-        answer = client.call("Output", job=job, item=item, offset=offset)
-        chunk = base64.b64decode(answer["content"])
-        seen.update(chunk)
-        offset, ended = answer["next"], answer["ended"]
+    output, whole = _Output(client, job, item), bytearray()
+    for chunk in output.chunks():
         if screen.as_json:
             whole += chunk
         else:
             screen.bytes(chunk, decoder.decode(chunk))
-    if seen.hexdigest() != answer["sha256"]:
-        reason = "the output changed while it was read: ask again"
-        raise CallError(control.ERROR_UNKNOWN_OUTCOME, {"reason": reason})
     if screen.as_json:
-        parts = {"sha256": answer["sha256"], "size": answer["size"]}
-        screen.show_json({**parts, "base64": base64.b64encode(whole).decode()})
+        screen.show_json({**output.known, "base64": base64.b64encode(whole).decode()})
+    return control.EXIT_DONE
+
+
+class _Output:
+    """An accepted output: its bytes, and its sha256 and size once the first of them have come."""
+
+    def __init__(self, client: Client, job: str, item: str) -> None:
+        self._client = client
+        self._asked = {"job": job, "item": item}
+        self.known: dict[str, Any] = {}
+
+    def chunks(self) -> Iterator[bytes]:
+        """Piece after piece; CallError when they do not make the whole that was promised."""
+        seen = hashlib.sha256()
+        offset, ended = 0, False
+        while not ended:
+            answer = self._client.call("Output", offset=offset, **self._asked)
+            chunk = base64.b64decode(answer["content"])
+            seen.update(chunk)
+            offset, ended = answer["next"], answer["ended"]
+            self.known = {"sha256": answer["sha256"], "size": answer["size"]}
+            yield chunk
+        if seen.hexdigest() != self.known["sha256"]:
+            reason = "the output changed while it was read: ask again"
+            raise CallError(control.ERROR_UNKNOWN_OUTCOME, {"reason": reason})
+
+
+def _write_output(screen: "Screen", client: Client, job: str, item: str, to: str) -> int:
+    from . import keeping
+
+    output = _Output(client, job, item)
+    try:
+        with keeping.file(to) as kept:
+            for chunk in output.chunks():
+                kept.write(chunk)
+            kept.publish()
+    except keeping.TakenError:
+        command = shlex.join(["resumectl", "output", job, item, "-o", f"{to}.2"])
+        refused = {"code": "taken", "reason": f"cannot write {to}: it is there", "commands": [command]}
+        raise CallError(control.ERROR_REFUSED, refused) from None
+    except OSError as error:
+        refused = {"code": "file", "reason": f"cannot write {to}: {error.strerror}", "commands": []}
+        raise CallError(control.ERROR_REFUSED, refused) from None
+    said = f"{clean(to)}: {size(output.known['size'])}, sha256 {output.known['sha256']}"
+    screen.show({"file": to, **output.known}, [said])
     return control.EXIT_DONE

@@ -25,10 +25,20 @@ def midnight(now: float) -> int:
 
 def show(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """One job, whole."""
+    if asked.contract:
+        return _contract(screen, client, asked.job)
     answer = whole_job(client, asked.job)
     screen.show(
         answer, render_jobs.job_view(answer["job"], screen.now, screen.width, screen.colour, asked.all)
     )
+    return control.EXIT_DONE
+
+
+def _contract(screen: Screen, client: Client, job: str) -> int:
+    from . import render_contract
+
+    answer = client.call("ShowContract", job=job)
+    screen.show(answer, render_contract.contract_view(answer, screen.width))
     return control.EXIT_DONE
 
 
@@ -43,4 +53,4 @@ def output(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """An item's accepted output, byte for byte."""
     from .pieces import print_output
 
-    return print_output(screen, client, asked.job, asked.item)
+    return print_output(screen, client, asked.job, asked.item, asked.to)

@@ -38,6 +38,9 @@ def _text(node: ast.AST) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
+        drawn = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+        if any(isinstance(one, ast.Call) and ast.unparse(one.func) != "shlex.quote" for one in drawn):
+            return ""  # it draws more than one word
         return "".join(_text(part) or DRAWN for part in node.values)
     return ""
 

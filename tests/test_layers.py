@@ -65,10 +65,11 @@ DOORS = {"front": words("resumed.daemon.client")}
 # The client half of the daemon: a whole `resumectl status` is one short process, so it starts light.
 CLIENT = words(
     "daemon/cli.py daemon/client.py daemon/completion.py daemon/grammar.py daemon/jobtext.py "
-    "daemon/letters.py daemon/parsing.py daemon/pieces.py daemon/render.py daemon/render_house.py "
-    "daemon/render_jobs.py daemon/render_past.py daemon/render_retire.py daemon/screen.py "
-    "daemon/verbs_house.py daemon/verbs_jobs.py daemon/verbs_past.py daemon/verbs_retire.py "
-    "daemon/verbs_steer.py daemon/verbs_work.py daemon/waiting.py"
+    "daemon/keeping.py daemon/letters.py daemon/parsing.py daemon/pieces.py daemon/render.py "
+    "daemon/render_contract.py daemon/render_house.py daemon/render_jobs.py daemon/render_past.py "
+    "daemon/render_retire.py daemon/screen.py daemon/verbs_house.py daemon/verbs_jobs.py "
+    "daemon/verbs_past.py daemon/verbs_retire.py daemon/verbs_steer.py daemon/verbs_work.py "
+    "daemon/waiting.py"
 )
 CLIENT_AT_ONCE = words("resumed.schemas.control")  # every other schema only inside a function
 
@@ -122,10 +123,13 @@ RIGHTS = {
             "shutil.copyfile shutil.copytree shutil.move shutil.rmtree tempfile .write_bytes .write_text "
             ".unlink .rename .mkdir .rmdir .touch .symlink_to .hardlink_to"
         ),
-        words("store/durable.py daemon/socket.py actors/scratch.py actors/controlgroups.py actors/worker"),
+        words(
+            "store/durable.py daemon/socket.py daemon/keeping.py actors/scratch.py actors/controlgroups.py "
+            "actors/worker"
+        ),
         "one file keeps the order of write, sync, rename, sync the folder; a socket's path and a scratch "
-        "folder are no state, control groups are the kernel's, and a worker writes its own scratch files "
-        "and proof",
+        "folder are no state, a file that a person asked for is that person's, control groups are the "
+        "kernel's, and a worker writes its own scratch files and proof",
     ),
     "open a socket": Right(
         words("socket socketserver"),

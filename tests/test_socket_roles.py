@@ -63,6 +63,7 @@ WHO = {
     "Quarantined": set(Role),
     "List": set(Role),
     "Show": LOOKERS,
+    "ShowContract": LOOKERS,
     "Why": LOOKERS,
     "History": LOOKERS,
     "Watch": LOOKERS,
