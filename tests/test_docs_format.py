@@ -78,6 +78,13 @@ def test_page_says_the_present_levels() -> None:
     assert STATE_SCHEMA == reader.HIGHEST
 
 
+def test_page_names_each_folder() -> None:
+    """Section 2 has every folder of a store."""
+    section = PAGE.read_text().split("## 2.")[1].split("## 3.")[0]
+
+    assert [] == [name for name in (*layout.FOLDERS, "lost") if f"`{name}/" not in section], "docs/format.md"
+
+
 def test_reader_knows_nothing_but_the_page() -> None:
     """It imports the standard library only."""
     tree = ast.parse(Path(reader.__file__).read_text())
