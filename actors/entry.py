@@ -16,6 +16,7 @@ from resumed.schemas.ledger import Wait
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import JobRow
 
+from .machine import due
 from .mailbox import Mailbox, Message
 
 
@@ -56,6 +57,8 @@ class JobEntry:
     """Scratch folders of running tries, and whether we made them."""
     stopping: set[tuple[str, int]] = field(factory=set)
     """Tries whose stop has been asked for."""
+    placing: set[tuple[str, int]] = field(factory=set)
+    """Attempts to publish an output (unit, number), taken until their end is adopted."""
     answers: OrderedDict[tuple[str, int], Answer] = field(factory=OrderedDict)
     """The last answers of tries, so that an identical repeat is known."""
     epoch: int = 0
@@ -86,6 +89,9 @@ class JobEntry:
             watcher.set()
 
 
-def has_work(snapshot: Snapshot) -> bool:
-    """True when a job needs an actor at once: an attempt is open, or it has ended and is not archived."""
-    return snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
+def has_work(snapshot: Snapshot, now: Instant) -> bool:
+    """True when a job needs an actor at once: an attempt is open, an output is to be published, or it has
+    ended and is not archived.
+    """
+    at_work = snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
+    return at_work or bool(due.placings(snapshot, now))

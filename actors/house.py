@@ -70,6 +70,7 @@ class House:
         self._contained = Containment(groups)
         self._disk = ThreadDisk()
         self._reads = ThreadDisk()
+        self._places = ThreadDisk()
         self._group: anyio.abc.TaskGroup | None = None
         self._outer: anyio.abc.TaskGroup | None = None
         self._threads = Pulse(self._disk, self._reads)
@@ -80,6 +81,7 @@ class House:
             clock=clock,
             disk=watched,
             reads=self._reads,
+            places=self._places,
             spawn=self._spawn,
             most_workers=most_workers,
         )
@@ -104,6 +106,7 @@ class House:
                 # Not `start`: canceled meanwhile, it would wait for threads that only the end below ends.
                 outer.start_soon(self._disk.run)
                 outer.start_soon(self._reads.run)
+                outer.start_soon(self._places.run)
                 self._outer = outer
                 await self._settle()
                 async with anyio.create_task_group() as group:
@@ -115,6 +118,7 @@ class House:
                 self._group = self._describer.group = self._outer = None
                 self._disk.close()
                 self._reads.close()
+                self._places.close()
 
     async def _settle(self) -> None:
         """Know what became of the workers of before; clear away what no job names."""

@@ -32,6 +32,7 @@ from .machine.apply import after
 from .machine.transition import transition
 from .machine.verdict import Unchanged, Verdict
 from .mailbox import Answered, Message, Offered
+from .publisher import Publisher
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class House(Protocol):
     clock: Clock
     disk: Disk
     workshop: Workshop
+    publisher: Publisher
     draining: bool
     """True once the daemon ends: an attempt without open tries may be left to the next start."""
 
@@ -56,10 +58,6 @@ class House(Protocol):
 
     def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """The job wants a slot."""
-        ...
-
-    async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
-        """The answer with its output made durable."""
         ...
 
     def lost(self, snapshot: Snapshot) -> events.Woke:
@@ -116,8 +114,10 @@ class JobActor:
 
     def _may_park(self) -> bool:
         snapshot = self.snapshot
-        idle = not snapshot.tries and not self.entry.running
-        return idle and (snapshot.attempt is None or self.house.draining)
+        idle = not (snapshot.tries or self.entry.running or self.entry.placing)
+        if self.house.draining:
+            return idle
+        return idle and snapshot.attempt is None and not due.placings(snapshot, self._now)
 
     # ---- waking ---------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class JobActor:
         for message in messages:
             event = message.event
             if isinstance(event, events.Returned) and self._offers(event):
-                message.event = await self.house.keep_output(self.entry, event)
+                message.event = await self.house.publisher.keep(self.entry, event)
         await self._decide(messages)
 
     @staticmethod
@@ -353,6 +353,10 @@ class JobActor:
                 house.workshop.run(entry, snapshot, action.id)
             elif action.kind is ActionKind.START:
                 starts = True
+            elif action.kind in (ActionKind.PUBLISH, ActionKind.WITHDRAW) and not house.draining:
+                house.publisher.start(entry, snapshot, action.id)
+        if entry.placing:
+            house.publisher.adopted(entry, snapshot)
         for unit, number in list(entry.running):
             row = snapshot.tries.get(unit)
             if row is None or row.number != number:

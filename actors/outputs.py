@@ -50,6 +50,10 @@ def keep(folder: Path, job: str, event: events.Returned) -> events.Returned | ev
 
 def _keep(folder: Path, offer: decisions.Offer) -> Artifact:
     what = f"cannot keep output {offer.name!r}"
+    if offer.reference:
+        if offer.publish is None:
+            raise FaultyInputError(what, ("by reference, and not published",))
+        return Artifact(name=offer.name, sha256=offer.sha256, size=offer.size, path=offer.publish.destination)
     if offer.path is not None:
         artifacts.adopt(folder, Path(offer.path), offer.sha256, offer.size)
         return Artifact(name=offer.name, sha256=offer.sha256, size=offer.size)
@@ -83,6 +87,8 @@ def piece(folder: Path, artifact: Artifact, offset: int, most: int) -> Piece:
         content = base64.b64decode(artifact.base64)[start : start + most]
     elif artifact.text is not None:
         content = artifact.text.encode()[start : start + most]
+    elif artifact.path:
+        content = artifacts.read_piece_of(Path(artifact.path), start, min(most, artifact.size - start))
     else:
         content = artifacts.read_piece(folder, artifact.sha256, start, min(most, artifact.size - start))
     return Piece(start, content, artifact.size, artifact.sha256)

@@ -30,7 +30,7 @@ from resumed.store import archive, files, migration, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
-from . import deaths, draining, outputs, scratch, views
+from . import deaths, draining, scratch, views
 from .admissions import Admissions
 from .clock import Clock
 from .disk import Disk
@@ -41,6 +41,7 @@ from .machine.apply import apply
 from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
 from .pools import Spawn
+from .publisher import Publisher
 from .roll import Roll, each_for_itself
 from .sequels import Sequels
 from .timers import Timers
@@ -65,6 +66,7 @@ class Supervisor:
         spawn: Spawn,
         most_workers: int = 4,
         reads: Disk | None = None,
+        places: Disk | None = None,
     ) -> None:
         self.layout = layout
         self.clock = clock
@@ -72,6 +74,7 @@ class Supervisor:
         self.reads = disk if reads is None else reads
         """Where whole jobs are read: a read that hangs must not take the threads that commit."""
         self.admissions = Admissions(layout, disk)
+        self.publisher = Publisher(self, disk, disk if places is None else places)
         self.draining = False
         self.entries: dict[str, JobEntry] = {}
         self.unproven: dict[str, str] = {}
@@ -147,7 +150,7 @@ class Supervisor:
             entry.uid = recovered.admission.uid
             self.heard(recovered.admission)
             self._row(entry, recovered.snapshot)
-            if has_work(recovered.snapshot) or entry.box:
+            if has_work(recovered.snapshot, self.clock.now()) or entry.box:
                 self._activate(entry)
             else:
                 entry.stage = Stage.PARKED
@@ -372,10 +375,6 @@ class Supervisor:
         """The job wants a slot."""
         if not self.draining:
             self.workshop.want(entry, snapshot)
-
-    async def keep_output(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
-        """The answer with its output made durable."""
-        return await self.disk.call(outputs.keep, entry.folder, entry.id, event)
 
     def lost(self, snapshot: Snapshot) -> events.Woke:
         """What is known of the workers of an attempt that another process opened."""

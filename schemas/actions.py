@@ -14,6 +14,10 @@ class ActionKind(StrEnum):
     """Try n of the unit is open: have it run."""
     STOP = "stop"
     """Try n of the unit is open and marked: end it, and know its tree is gone."""
+    PUBLISH = "publish"
+    """The unit's output is staged: give it its name (attempt n), and say what came of it."""
+    WITHDRAW = "withdraw"
+    """The unit's staged output is not wanted: take it away (attempt n), unless it has its name already."""
 
 
 @frozen

@@ -6,10 +6,24 @@ from .job import Budget, Source
 
 
 @frozen(kw_only=True)
+class Staged:
+    """A synced file beside the place where it is to be published: `temp` is its name in that folder.
+
+    `device` and `inode` are what it is known by: the lowest 53 bits of each.
+    """
+
+    destination: str
+    temp: str
+    device: int
+    inode: int
+
+
+@frozen(kw_only=True)
 class Offer:
     """Bytes a worker offers as an output: inline (`text` or `base64`, 16 KiB at most) or a file at `path`.
 
-    The daemon checks `size` and `sha256` against the bytes before anything names them.
+    The daemon checks `size` and `sha256` against the bytes before anything names them. With `reference` no
+    copy is kept: the file that is published is the output.
     """
 
     name: str
@@ -18,6 +32,8 @@ class Offer:
     text: str | None = None
     base64: str | None = None
     path: str | None = None
+    publish: Staged | None = None
+    reference: bool = False
 
 
 @frozen(kw_only=True)

@@ -3,6 +3,8 @@
 `unit` names an item, or the job's own position by the empty text.
 """
 
+from enum import StrEnum
+
 from attrs import frozen
 
 from .decisions import Answer
@@ -142,6 +144,29 @@ class Gone:
     """What it said that it had spent."""
 
 
+class Placing(StrEnum):
+    """What came of an attempt to publish an output, or to take it away."""
+
+    PUBLISHED = "published"
+    EXISTS = "exists"
+    """Something else bears the name."""
+    LOST = "lost"
+    """The staged file is gone, or is not what it was."""
+    REFUSED = "refused"
+    """The system refused; it may work later."""
+    WITHDRAWN = "withdrawn"
+
+
+@frozen(kw_only=True)
+class Placed:
+    """An attempt to publish an output is over; `reason` says why where it did not end as it should."""
+
+    unit: str
+    number: int
+    outcome: Placing
+    reason: str = ""
+
+
 @frozen(kw_only=True)
 class Woke:
     """The job was loaded with an attempt open: every tree of it is known dead, except those in `unproven`.
@@ -181,5 +206,5 @@ class OtherJob:
     obstacle: Obstacle | None = None
 
 
-Report = Grant | Returned | Raised | Gone | Woke | Tick | Shutdown | Trouble | OtherJob
+Report = Grant | Returned | Raised | Gone | Placed | Woke | Tick | Shutdown | Trouble | OtherJob
 Event = Request | Report

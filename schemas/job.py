@@ -113,6 +113,7 @@ class Artifact:
 
     Up to 16 KiB travel here: as `text` when the bytes are UTF-8, else as `base64` beside a lossy `text`
     (each undecodable byte shown as U+FFFD). Larger ones are files: `artifacts/<sha256>` in the job's folder.
+    One kept by reference has no copy: it lies at `path`, where it was published.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Artifact:
     base64: str | None = None
     provenance: Provenance | None = None
     access_policy: str = "owner"
+    path: str = ""
 
 
 class ItemState(StrEnum):
@@ -162,6 +164,8 @@ class Item:
     seen: Source | None = None
     """What its source was found to be when it was held for having changed."""
     output: Artifact | None = None
+    publishes: int = 0
+    """Counts the attempts to publish an output of it, and never falls."""
     outputs: tuple[Artifact, ...] = ()
     """What its steps made so far, named by them, for the steps after them; empty again once it is done."""
     reason: str = ""

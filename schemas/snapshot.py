@@ -19,6 +19,7 @@ from .job import (
     Try,
 )
 from .ledger import Approval, Effect, Question, Wait
+from .publication import Publication
 from .receipt import Receipt
 from .table import ItemTable
 from .workflow import Contract
@@ -46,6 +47,8 @@ class Snapshot:
     items: ItemTable = field(factory=ItemTable)
     attempt: Attempt | None = None
     tries: dict[str, Try] = field(factory=dict)
+    publications: dict[str, Publication] = field(factory=dict)
+    """Outputs on their way to the names they are published under, by unit."""
     pause: Mark | None = None
     cancel: Mark | None = None
     expiry: Mark | None = None
@@ -70,6 +73,9 @@ class Changes:
     items: tuple[Item, ...] = ()
     tries: tuple[Try, ...] = ()
     ended: tuple[str, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    published: tuple[str, ...] = ()
+    """Units whose publication is over, however it ended."""
     position: Item | None = None
     next: Next | None = None
     each: Each | None = None

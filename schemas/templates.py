@@ -10,6 +10,8 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 OF_ITEM = frozenset(("item", "source", "source.stem", "source.rel", "note"))
 """What only an item has."""
 PLAIN = OF_ITEM | frozenset(("output", "kept", "key", "job", "attempt"))
+PUBLISHED = frozenset(("item", "source", "source.stem", "source.rel", "key", "job"))
+"""What may name a published output, beside inputs: what is the same at every try."""
 PATHS = frozenset(("item", "source", "source.stem", "source.rel", "output", "kept"))
 """Values that become `./-name` where they would begin a word with a dash."""
 

@@ -133,6 +133,10 @@ class ProgramStep:
     output_from: str = ""
     """`stdout` or `file`; empty means `file` where `{output}` is used, else `stdout`."""
     output_max: int = 16 * 1024 * 1024
+    publish: str = ""
+    """The template of the path that the output is published at; nothing there is ever replaced."""
+    keep: str = "copy"
+    """`copy`, or `reference`: the published file is the output, and no copy is kept in the store."""
     dir: str = "fresh"
     """Where its programs run: `fresh` (the try's own folder), `item` (`{kept}`), or a path's template."""
     env_pass: tuple[str, ...] | None = None

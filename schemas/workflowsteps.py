@@ -2,9 +2,10 @@
 
 import posixpath
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from . import templates
+from . import strict, templates
 from .filetable import Table
 from .jobfile import ID
 from .workflow import ExitMeaning, ExitRule, Input, ProgramStep
@@ -15,7 +16,6 @@ MAX_OUTPUT = 16 * 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
 _LATER = ("secrets", "pools", "review")
-_LATER_OUTPUT = ("publish", "keep")
 
 _CODE = re.compile(r"0|[1-9][0-9]{0,2}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -60,8 +60,7 @@ def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramS
         stdin=_template(table, "stdin", known),
         exits=_exits(table.inner("exit")),
         result=_result(table),
-        output_from=_output_from(output),
-        output_max=output.number("max", MAX_OUTPUT, 1) if output else MAX_OUTPUT,
+        **_output(output, each, inputs),
         dir=_dir(table, inputs),
         env_pass=passed,
         env_set=given,
@@ -82,7 +81,7 @@ def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramS
     if step.output_from == "file" and not templates.uses("output", (*step.run, step.stdin)):
         table.problem("output", 'output.from = "file" needs {output} in run or stdin')
     if output is not None:
-        output.close(_LATER_OUTPUT)
+        output.close()
     table.close(_LATER)
     return step
 
@@ -106,8 +105,33 @@ def _check_job_step(table: Table, step: ProgramStep) -> None:
         table.problem("exit", "a step with each = false has no item to skip")
 
 
-def _output_from(table: Table | None) -> str:
-    return "" if table is None else table.choice("from", ("stdout", "file"), "")
+def _output(table: Table | None, each: bool, inputs: set[str]) -> dict[str, Any]:
+    if table is None:
+        return {}
+    keep = table.choice("keep", ("copy", "reference"), "copy")
+    publish = table.text("publish")
+    # What is published and not copied costs the store nothing: it has no bound of its own.
+    most = MAX_OUTPUT if keep == "copy" else strict.MAX_INT
+    if keep == "reference" and not publish:
+        table.problem("keep", 'keep = "reference" needs publish: the published file is what is kept')
+    for problem in _place_problems(publish, each, inputs) if publish else ():
+        table.problem("publish", problem)
+    return {
+        "output_from": table.choice("from", ("stdout", "file"), ""),
+        "output_max": table.number("max", most, 1),
+        "publish": publish,
+        "keep": keep,
+    }
+
+
+def _place_problems(publish: str, each: bool, inputs: set[str]) -> Iterator[str]:
+    known = (templates.PUBLISHED if each else templates.PUBLISHED - templates.OF_ITEM) | inputs
+    for problem in templates.problems(publish, known):
+        yield f"{problem} (a place is the same at every try)" if "unknown" in problem else problem
+    if not publish.startswith(("/", "{inputs.")):
+        yield f"expected an absolute path, got {publish!r}"
+    if publish.endswith("/"):
+        yield f"expected the path of a file, got {publish!r}"
 
 
 def _argv(table: Table, key: str, known: Collection[str], *, required: bool = False) -> tuple[str, ...]:

@@ -77,10 +77,14 @@ def read_piece(folder: Path, sha256: str, offset: int, size: int) -> bytes:
 
     DamagedError when they are missing, UnreadableError when the disk refuses.
     """
-    target = path(folder, sha256)
+    return read_piece_of(path(folder, sha256), offset, size)
+
+
+def read_piece_of(target: Path, offset: int, size: int) -> bytes:
+    """The same of a file that lies elsewhere: an output that is kept by reference."""
     with durable.reading(target):
         if not durable.exists(target):
-            raise DamagedError(f"cannot read artifact {sha256}: it is missing", path=str(target))
+            raise DamagedError(f"cannot read artifact {target}: it is missing", path=str(target))
         fd = durable.open_read(target)
         found = b""
         try:
@@ -89,7 +93,7 @@ def read_piece(folder: Path, sha256: str, offset: int, size: int) -> bytes:
         finally:
             durable.close(fd)
     if len(found) < size:
-        raise DamagedError(f"cannot read artifact {sha256}: it is shorter than recorded", path=str(target))
+        raise DamagedError(f"cannot read artifact {target}: it is shorter than recorded", path=str(target))
     return found
 
 

@@ -201,5 +201,5 @@ def named_artifacts(snapshot: Snapshot) -> Iterator[Artifact]:
     """The artifacts of a snapshot whose bytes are files."""
     for item in (*snapshot.items, snapshot.position):
         for found in (item.output, *item.outputs):
-            if found is not None and found.text is None and found.base64 is None:
+            if found is not None and found.text is None and found.base64 is None and not found.path:
                 yield found

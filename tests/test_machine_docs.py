@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from machine_kit import ANNA, STOPS, WORKER, Play
+from machine_kit import ANNA, FOUND, STOPS, WORKER, Play
 from machine_points import CONDITIONS, NOW, POINTS, comparing, outcome, with_sources
 
 from resumed.actors.machine import standing
 from resumed.actors.machine.verdict import Verdict
 from resumed.schemas import decisions, events
+from resumed.schemas.events import Placing
 from resumed.schemas.job import ItemState, Status, StopReason
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry
@@ -56,7 +57,10 @@ STATES: dict[ItemState, tuple[str, Callable[[], Play]]] = {
         "It waits for its next try, or for a fan-out to take it in.",
         lambda: Play.fan_out("a", "b"),
     ),
-    ItemState.IN_PROGRESS: ("A try of it is open; it is never read as done.", _in_progress),
+    ItemState.IN_PROGRESS: (
+        "A try of it is open, or its output is on its way to its place; it is never read as done.",
+        _in_progress,
+    ),
     ItemState.REVIEW: ("It waits for a reviewer (comes with reviews).", _review),
     ItemState.DONE: (
         "Its output is accepted and durable; it is never computed again.",
@@ -156,7 +160,44 @@ def _ends() -> dict[str, Callable[[], ItemState]]:
             found[f"it is stopped ({why.value}), the step is repeatable"] = stopped("read", why)
             found[f"it is stopped ({why.value}), the step is not repeatable"] = stopped("post", why)
     found["it is stopped (skip)"] = stopped("post", StopReason.SKIP)
-    return found
+    return found | _publishing()
+
+
+def _publishing() -> dict[str, Callable[[], ItemState]]:
+    """What an item becomes whose output is to be published, by what comes of that."""
+    staged = decisions.Staged(destination="/srv/a", temp=".a", device=1, inode=2)
+    offer = decisions.Offer(name="o", sha256="a" * 64, size=2, text="{}", publish=staged)
+    skip, cancel = events.Skip(by=ANNA, items=("a",)), events.Cancel(by=ANNA)
+
+    def case(
+        *outcomes: Placing, at: str = "read", request: events.Request | None = None
+    ) -> Callable[[], ItemState]:
+        def run() -> ItemState:
+            play = _in_progress(at)
+            play.answer("a", decisions.Accepted(output=offer), output=FOUND)
+            if request is not None:
+                play.does(request)
+            for came in outcomes:
+                number = play.snapshot.publications["a"].number
+                play.does(events.Placed(unit="a", number=number, outcome=came, reason="so"))
+            return play.unit("a").state
+
+        return run
+
+    said = "it answers Accept, its output is to be published"
+    return {
+        f"{said}": case(),
+        f"{said}: it is": case(Placing.PUBLISHED),
+        f"{said}: something else bears the name": case(Placing.EXISTS),
+        f"{said}: the system refuses, tries are left": case(Placing.REFUSED),
+        f"{said}: the system refuses, its tries are used up": case(*[Placing.REFUSED] * 3),
+        f"{said}: what was staged is gone, the step is repeatable": case(Placing.LOST),
+        f"{said}: what was staged is gone, the step is not repeatable": case(Placing.LOST, at="post"),
+        f"{said}: `skip`, and it is taken away": case(Placing.WITHDRAWN, request=skip),
+        f"{said}: `skip`, and it was published before": case(Placing.PUBLISHED, request=skip),
+        f"{said}: `cancel`, and it is taken away": case(Placing.WITHDRAWN, request=cancel),
+        f"{said}: `cancel`, and it was published before": case(Placing.PUBLISHED, request=cancel),
+    }
 
 
 def _sources() -> list[str]:

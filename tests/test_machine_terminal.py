@@ -50,6 +50,7 @@ EVERY: dict[str, events.Event] = {
     ),
     "raised": events.Raised(unit="", epoch=1, number=1, error="ValueError"),
     "gone": events.Gone(unit="", epoch=1, number=1, died=True),
+    "placed": events.Placed(unit="", number=1, outcome=events.Placing.PUBLISHED),
     "woke": events.Woke(unproven=("w",)),
     "tick": events.Tick(),
     "other job": events.OtherJob(job="harbour-6", completed=True),

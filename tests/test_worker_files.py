@@ -43,7 +43,7 @@ tries = 5
 backoff = { first = "1s", max = "1h" }
 parallel = 2
 repeatable = true
-output = { max = 1000 }
+output = { max = 1000, publish = "/srv/small/{source.rel}.mp4", keep = "reference" }
 prepare = ["mkdir", "{kept}/parts"]
 verify = ["ffprobe", "{output}"]
 exit = { 1 = "fail", 0 = "done", 69 = "later" }
@@ -85,6 +85,8 @@ def test_workflow_file_is_read_whole() -> None:
                 parallel=2,
                 repeatable=True,
                 output_max=1000,
+                publish="/srv/small/{source.rel}.mp4",
+                keep="reference",
                 prepare=("mkdir", "{kept}/parts"),
                 verify=("ffprobe", "{output}"),
                 exits=(
@@ -237,6 +239,30 @@ WRONG = {
     "a variable's unknown placeholder": (
         STEP + 'env.set = { A = "{inputs.x}" }',
         "unknown placeholder {inputs.x} @ $.step[0].env.set.A",
+    ),
+    "a reference to nothing": (
+        STEP + 'output.keep = "reference"',
+        'keep = "reference" needs publish: the published file is what is kept @ $.step[0].output.keep',
+    ),
+    "a relative place": (
+        STEP + 'output.publish = "small/x"',
+        "expected an absolute path, got 'small/x' @ $.step[0].output.publish",
+    ),
+    "a folder for a place": (
+        STEP + 'output.publish = "/srv/{item}/"',
+        "expected the path of a file, got '/srv/{item}/' @ $.step[0].output.publish",
+    ),
+    "a place that changes with each try": (
+        STEP + 'output.publish = "/srv/{attempt}"',
+        "unknown placeholder {attempt} (a place is the same at every try) @ $.step[0].output.publish",
+    ),
+    "an item's place for the job's own step": (
+        STEP + 'each = false\noutput.publish = "/srv/{item}"',
+        "unknown placeholder {item} (a place is the same at every try) @ $.step[0].output.publish",
+    ),
+    "an unknown key of an output": (
+        STEP + "output.mode = 1",
+        "unknown key 'mode' @ $.step[0].output",
     ),
     "a result of a later release": (
         STEP + 'result = "claude"',

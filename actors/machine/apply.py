@@ -37,6 +37,9 @@ def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
         for row in changes.tries:
             tries[row.item] = row
         fields["tries"] = tries
+    if changes.publications or changes.published:
+        left = {unit: row for unit, row in snapshot.publications.items() if unit not in changes.published}
+        fields["publications"] = left | {row.unit: row for row in changes.publications}
     return fields
 
 

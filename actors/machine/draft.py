@@ -21,6 +21,7 @@ from resumed.schemas.job import (
     Try,
 )
 from resumed.schemas.ledger import Wait
+from resumed.schemas.publication import Publication
 from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Changes, Snapshot
 from resumed.schemas.table import ItemTable
@@ -59,6 +60,7 @@ class Draft:
         self.sources: SourceReport | None = snapshot.sources
         self.newest = snapshot.newest
         self.tries: dict[str, Try] = dict(snapshot.tries)
+        self.publications: dict[str, Publication] = dict(snapshot.publications)
         self.state: dict[str, str] = {}
         self._before = snapshot
         self._touched: dict[str, Item] = {}
@@ -133,9 +135,17 @@ class Draft:
             self.tries[row.item] = evolve(row, stop=reason)
 
     def mark_all(self, reason: StopReason) -> None:
-        """Mark every open try to be stopped."""
+        """Mark every open try to be stopped; the job's end also takes away what is not published yet."""
         for row in list(self.tries.values()):
             self.mark_stop(row, reason)
+        if reason in (StopReason.CANCEL, StopReason.EXPIRE):
+            for publication in list(self.publications.values()):
+                self.mark_withdrawn(publication, reason)
+
+    def mark_withdrawn(self, row: Publication, reason: StopReason) -> None:
+        """Mark a publication as not wanted any more; the first reason stays."""
+        if row.stop is None:
+            self.publications[row.unit] = evolve(row, stop=reason, failures=0, not_before=None)
 
     def set_hold(self, code: str, reason: str) -> None:
         """Hold the job, unless it is held already: the first reason is the one to mend. Trees that may be
@@ -172,6 +182,10 @@ class Draft:
             items=tuple(self._touched.values()),
             tries=opened,
             ended=ended,
+            publications=tuple(
+                row for unit, row in self.publications.items() if before.publications.get(unit) is not row
+            ),
+            published=tuple(unit for unit in before.publications if unit not in self.publications),
             state=self.state,
             cleared=cleared,
             **new,

@@ -96,10 +96,32 @@ def due(snapshot: Snapshot, now: Instant) -> list[Action]:
         Action(ActionKind.RUN if row.stop is None else ActionKind.STOP, unit, row.number)
         for unit, row in snapshot.tries.items()
     ]
+    actions += placings(snapshot, now)
     for unit in wanted(snapshot, now, room(snapshot)):
         row = snapshot.position if unit == "" else snapshot.items[unit]
         actions.append(Action(ActionKind.START, unit, row.tries + 1))
     return actions
+
+
+def placings(standing: Standing, now: Instant) -> list[Action]:
+    """Outputs to be published, or to be taken away again: begun already, whatever holds or pauses the job."""
+    if not standing.publications:
+        return []
+    return [
+        Action(ActionKind.PUBLISH if row.stop is None else ActionKind.WITHDRAW, unit, row.number)
+        for unit, row in standing.publications.items()
+        if not (row.blocked and row.stop is None) and (row.not_before is None or reached(row.not_before, now))
+    ]
+
+
+def next_placing(standing: Standing, now: Instant) -> Instant | None:
+    """When an output that waits for a time is tried again; None when none waits."""
+    found: Instant | None = None
+    for row in standing.publications.values():
+        at = row.not_before
+        if at is not None and not reached(at, now) and not (row.blocked and row.stop is None):
+            found = _earlier(found, at)
+    return found
 
 
 def _earlier(one: Instant | None, other: Instant) -> Instant:
@@ -144,6 +166,8 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
     if snapshot.outcome is not None:
         return None
     found = next_start(snapshot, now) if room(snapshot) > 0 else None
+    if snapshot.publications and (at := next_placing(snapshot, now)) is not None:
+        found = _earlier(found, at)
     for row in snapshot.tries.values():
         if row.stop is None:
             found = _earlier(found, row.until)

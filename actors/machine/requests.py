@@ -9,7 +9,7 @@ from resumed.schemas import events
 from resumed.schemas.job import Ending, Hold, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
-from . import limits, schedule, sources
+from . import limits, publishing, schedule, sources
 from .draft import Draft
 from .settle import enter, settle
 from .verdict import Unchanged
@@ -81,7 +81,7 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
             schedule.go_on(draft)
         draft.hold = None
         if draft.position.state is ItemState.HELD:
-            draft.put(_afresh(draft.position))
+            draft.put(_afresh(draft, draft.position))
     draft.pause = None
     settle(draft)
     return "resumed"
@@ -156,10 +156,13 @@ def _taken_up(draft: Draft, item: Item, start: str) -> Item:
     found = sources.taken_up(draft, item)
     if found is not None:
         return found
-    return _afresh(item) if item.at else enter(item, start, data=item.data)
+    return _afresh(draft, item) if item.at else enter(item, start, data=item.data)
 
 
-def _afresh(unit: Item) -> Item:
+def _afresh(draft: Draft, unit: Item) -> Item:
+    """The unit with a fresh set of tries; what is staged already is published, not made again."""
+    if (renewed := publishing.renewed(draft, unit)) is not None:
+        return renewed
     return evolve(unit, state=ItemState.PENDING, failures=0, crashes=0, not_before=None, code="", reason="")
 
 
@@ -184,7 +187,7 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
         start = draft.each.start
         draft.put_many([_taken_up(draft, item, start) for item in chosen])
     if own:
-        draft.put(_afresh(draft.position))
+        draft.put(_afresh(draft, draft.position))
     _lift_item_hold(draft, own=own)
     settle(draft)
     return f"retried {_items(len(chosen))}" if chosen else f"retried step {draft.position.at}"
@@ -202,17 +205,14 @@ def skip(draft: Draft, event: events.Skip) -> Choice:
     if not chosen:
         return Unchanged(reason=f"nothing of {draft.job.id} is left to skip")
     reason = event.reason or f"left out by {event.by.name}"
+    out: list[Item] = []
     for item in chosen:
         row = draft.tries.get(item.id)
         if row is not None:
             draft.mark_stop(row, StopReason.SKIP)
-    draft.put_many(
-        [
-            evolve(item, state=ItemState.SKIPPED, not_before=None, code="skipped", reason=reason)
-            for item in chosen
-            if item.id not in draft.tries
-        ]
-    )
+        elif not publishing.leave_out(draft, item):
+            out.append(evolve(item, state=ItemState.SKIPPED, not_before=None, code="skipped", reason=reason))
+    draft.put_many(out)
     _lift_item_hold(draft, own=False)
     settle(draft)
     return f"skipped {_items(len(chosen))}"
@@ -223,7 +223,7 @@ def _items(count: int) -> str:
 
 
 def _is_left_out(draft: Draft, item: Item) -> bool:
-    row = draft.tries.get(item.id)
+    row = draft.tries.get(item.id) or draft.publications.get(item.id)
     return item.state is ItemState.SKIPPED or (row is not None and row.stop is StopReason.SKIP)
 
 

@@ -49,7 +49,7 @@ def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
 
 
 def _settle_job(draft: Draft) -> None:
-    if draft.tries or draft.is_unproven():
+    if draft.tries or draft.publications or draft.is_unproven():
         return
     if draft.stopping():
         mark = draft.cancel or draft.expiry

@@ -6,13 +6,14 @@ from resumed.schemas.snapshot import Snapshot
 
 from . import limits, schedule
 from .draft import NOT_GONE as NOT_GONE
-from .due import next_start, wanted
+from .due import next_placing, next_start, placings, wanted
 from .requests import ITEM_HOLDS
 
 MEANS: dict[Status, str] = {
     Status.READY: "It could start now, and waits for a free worker.",
     Status.RESUMING: "It is being examined after an interruption, before anything of it may start.",
-    Status.RUNNING: "At least one try is open: it runs, or is being stopped.",
+    Status.RUNNING: "At least one try is open, or an output is on its way to its place; or they are being "
+    "stopped.",
     Status.WAITING: "Nothing of it runs, and it goes on by itself: at an instant, or after another job, "
     "that is on record.",
     Status.RECONCILING: "Something may have reached another system, which is being asked about it.",
@@ -37,12 +38,15 @@ def status(snapshot: Snapshot, now: Instant) -> Status:
     """The status of a job. A job that winds down still runs until its last try is gone."""
     if snapshot.outcome is not None:
         return Status(snapshot.outcome.ending.value)
-    if snapshot.tries and _is_ending(snapshot):
+    at_work = bool(snapshot.tries) or bool(placings(snapshot, now))
+    if at_work and _is_ending(snapshot):
         return Status.RUNNING
     if snapshot.hold is not None:
         return Status.HELD
     if snapshot.tries:
         return Status.RESUMING if _is_compared(snapshot) else Status.RUNNING
+    if at_work:
+        return Status.RUNNING
     if snapshot.pause is not None:
         return Status.PAUSED
     if wanted(snapshot, now, 1):
@@ -83,6 +87,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
     mark = snapshot.cancel or snapshot.expiry
     if mark is not None and snapshot.tries:
         return f"being ended by {mark.by}: {len(snapshot.tries)} running tries are stopped first"
+    if mark is not None and snapshot.publications and snapshot.hold is None:
+        return f"being ended by {mark.by}: {len(snapshot.publications)} outputs are taken away first"
     if snapshot.hold is not None:
         return snapshot.hold.reason
     if snapshot.pause is not None:
@@ -94,12 +100,17 @@ def why(snapshot: Snapshot, now: Instant) -> str:
     if snapshot.tries:
         place = f"step {snapshot.position.at}" if snapshot.each is None else "its items"
         return f"{len(snapshot.tries)} running at {place}"
+    if placings(snapshot, now):
+        row = next(iter(snapshot.publications.values()))
+        return f"publishing {row.destination}"
     if snapshot.waits:
         return schedule.said(snapshot.waits)
     if wanted(snapshot, now, 1):
         return "ready to start as soon as a worker is free"
     if next_start(snapshot, now) is not None:
         return "waiting to try again"
+    if next_placing(snapshot, now) is not None:
+        return "waiting to publish again: " + next(iter(snapshot.publications.values())).destination
     return "waiting"
 
 

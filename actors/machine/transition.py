@@ -26,6 +26,7 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.Returned: ("returned", "author", work.returned),
     events.Raised: ("raised", "author", work.raised),
     events.Gone: ("gone", "machine", work.gone),
+    events.Placed: ("placed", "machine", work.placed),
     events.Woke: ("wake", "machine", work.woke),
     events.Tick: ("tick", "clock", course.tick),
     events.OtherJob: ("other_job", "machine", course.other_job),

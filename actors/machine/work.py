@@ -12,6 +12,7 @@ from resumed.schemas import decisions, durations, events, strict
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import MICRO, later
 from resumed.schemas.job import (
+    Artifact,
     Budget,
     Each,
     Item,
@@ -23,7 +24,7 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import handing, limits, sources
+from . import handing, limits, publishing, sources
 from .draft import NOT_GONE, Draft
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
@@ -68,16 +69,21 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
         sources.problem(draft, decided, compares=row.compares)
         or _problem(draft, unit, decided)
         or _text_problem(unit, event.answer)
+        or publishing.problem(draft, unit, decided)
     )
     _spend(draft, event.answer.used)
-    if row.stop is StopReason.SKIP and not isinstance(decided, decisions.Accepted):
+    publishes = not problem and publishing.offered(decided) is not None
+    if row.stop is StopReason.SKIP and not (publishes or isinstance(decided, decisions.Accepted)):
         choice = _left_out(draft, unit)
     elif problem:
         choice = count_failure(draft, unit, "author_error", problem)
     else:
         if unit.id == "":
             draft.state = dict(event.answer.state)
-        choice = _decided(draft, unit, decided, event)
+        if publishes:
+            choice = publishing.begin(draft, unit, event, row.stop is StopReason.SKIP)
+        else:
+            choice = _decided(draft, unit, decided, event.output)
     settle(draft)
     if event.slot:
         for name in wanted(draft, draft.now, 1):
@@ -150,12 +156,19 @@ def _text_problem(unit: Item, answer: decisions.Answer) -> str:
     return ""
 
 
-def _decided(draft: Draft, unit: Item, decided: decisions.Decided, event: events.Returned) -> str:
+def placed(draft: Draft, event: events.Placed) -> Choice:
+    """An attempt to publish an output, or to take it away, is over."""
+    choice = publishing.came(draft, event, _decided)
+    settle(draft)
+    return choice
+
+
+def _decided(draft: Draft, unit: Item, decided: decisions.Decided, output: Artifact | None) -> str:
     if isinstance(decided, decisions.Accepted):
-        draft.put(evolve(unit, state=ItemState.DONE, output=event.output, outputs=(), code="", reason=""))
+        draft.put(evolve(unit, state=ItemState.DONE, output=output, outputs=(), code="", reason=""))
         return "done"
     if isinstance(decided, decisions.NextStep | decisions.GoTo | decisions.FanOut):
-        unit = handing.keep(unit, event.output)
+        unit = handing.keep(unit, output)
     if isinstance(decided, decisions.NextStep):
         if decided.waits and not handing.has_come(draft, decided.step):
             draft.put(handing.stand_by(unit, decided.data))

@@ -16,7 +16,7 @@ from resumed.schemas.decisions import CutOff, Decided, HoldBack, Later, Offer, T
 from resumed.schemas.frames import Run
 from resumed.schemas.workflow import ProgramStep
 
-from . import faulttext, offers, program, results, surroundings
+from . import faulttext, offers, program, results, staging, surroundings
 from .runlog import RunLog
 from .trial import Trial, TryStoppedError
 
@@ -52,7 +52,9 @@ async def run(run: Run, step: ProgramStep, given: Mapping[str, str], trial: Tria
     with RunLog(run.log, program.stamped(f"{run.item} {step.name} try {run.number}".strip())) as log:
         try:
             return await _Programs(run, step, given, trial, log).result()
-        except _EndedError as ended:
+        except (_EndedError, staging.UnfitError) as ended:
+            if isinstance(ended, staging.UnfitError):
+                log.note(faulttext.clean(getattr(ended.decided, "reason", ""), 300))
             return ended.decided
 
 
@@ -89,6 +91,11 @@ class _Programs:
 
     async def result(self) -> Decided | Done:
         step = self._step
+        place: staging.Place | None = None
+        if step.publish:
+            place = staging.place_of(step, self._values, self._values["kept"])
+            # Before anything is run for it: hours of work may go before a folder that is not there.
+            await anyio.to_thread.run_sync(staging.check, place)
         if step.prepare:
             self._said("prepare", await self._program("prepare", step.prepare))
         keep = 0 if uses_file(step) else step.output_max
@@ -102,10 +109,10 @@ class _Programs:
             return unfinished
         self._check_size(ended)
         if step.verify:
-            if not uses_file(step):
+            if not uses_file(step) and not ended.spooled:
                 await anyio.to_thread.run_sync(_write, self._values["output"], ended.stdout)
             self._said("verify", await self._program("verify", step.verify))
-        return await anyio.to_thread.run_sync(self._output, ended)
+        return await anyio.to_thread.run_sync(self._output, ended, place)
 
     async def _program(
         self, name: str, argv: tuple[str, ...], *, stdin: str = "", keep: int = 0
@@ -117,6 +124,7 @@ class _Programs:
             stdin=templates.fill(stdin, self._values).encode("utf-8", "surrogateescape"),
             folder=self._folder,
             keep=keep,
+            spool=self._values["output"] if keep else "",
             silence=step.silence,
             grace=step.grace,
         )
@@ -144,19 +152,26 @@ class _Programs:
             said = f"it printed {ended.printed} bytes"
             raise _EndedError(_too_large(said, self._step.output_max, ended))
 
-    def _output(self, ended: program.Ended) -> Decided | Done:
-        step, path = self._step, self._values["output"]
-        if not uses_file(step):
-            return Done(output=offers.of_bytes("output", ended.stdout, self._run.scratch))
+    def _output(self, ended: program.Ended, place: staging.Place | None) -> Decided | Done:
+        step, content = self._step, ended.stdout if self._is_in_memory(ended) else self._values["output"]
         try:
-            size = os.stat(path).st_size
-            if size > step.output_max:
-                return _too_large(f"its output file has {size} bytes", step.output_max, ended)
-            return Done(output=offers.of_file("output", path))
+            if isinstance(content, bytes):
+                offer = offers.of_bytes("output", content, self._run.scratch)
+            else:
+                size = os.stat(content).st_size
+                if size > step.output_max:
+                    return _too_large(f"its output file has {size} bytes", step.output_max, ended)
+                offer = offers.of_file("output", content)
         except OSError as error:
             said = f"but its output file cannot be read: {error.strerror or error}"
             reason = f"{program.spell(ended.status)}, {said}"
             return TryAgain(reason=reason, code="no-output")
+        if place is not None:
+            offer = staging.stage(place, offer, content, reference=step.keep == "reference")
+        return Done(output=offer)
+
+    def _is_in_memory(self, ended: program.Ended) -> bool:
+        return not uses_file(self._step) and not ended.spooled
 
 
 def _write(path: str, raw: bytes) -> None:

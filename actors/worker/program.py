@@ -7,6 +7,7 @@ in the pipes read, then the answer; so a grandchild that holds a pipe delays not
 
 import contextlib
 import fcntl
+import io
 import os
 import signal
 import subprocess
@@ -25,12 +26,16 @@ _PIPE = 1024 * 1024  # Linux's own limit for ordinary users
 _AT_ONCE = 256 * 1024
 _ROUNDS = 16  # reads before the loop gets its turn again
 _TAIL = 4096
+_MEMORY = 1024 * 1024
+"""Bytes of an output that are kept in memory where it may also be kept in a file."""
 _LINE = 300
 
 
 @frozen(kw_only=True)
 class Call:
     """What to run. `keep` is how many bytes of stdout are kept; 0 where another file is the output.
+
+    With `spool`, the path of a file that may be made, more of them than fit memory well are kept there.
 
     `silence` is how many seconds it may print nothing, 0 for any; `grace` how many it has to end then.
     """
@@ -40,13 +45,15 @@ class Call:
     stdin: bytes = b""
     folder: str
     keep: int = 0
+    spool: str = ""
     silence: float = 0.0
     grace: float = 10.0
 
 
 @frozen(kw_only=True)
 class Ended:
-    """How a program ended: an exit status, or minus the signal. `stdout` is cut at `keep` bytes.
+    """How a program ended: an exit status, or minus the signal. `stdout` is cut at `keep` bytes; with
+    `spooled` it is in the file that was named for it.
 
     `silent` when it was ended since it printed nothing for too long; `last_line` is what it said before that.
     """
@@ -56,12 +63,13 @@ class Ended:
     printed: int
     last_line: str
     silent: bool = False
+    spooled: bool = False
 
 
 class _Pipe:
     """One of a program's outputs: what is read of it goes to the log, a part of it is kept."""
 
-    def __init__(self, descriptor: int, log: RunLog, keep: int, tail: int) -> None:
+    def __init__(self, descriptor: int, log: RunLog, keep: int, tail: int, spool: str = "") -> None:
         os.set_blocking(descriptor, False)
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE)
@@ -69,6 +77,8 @@ class _Pipe:
         self._log = log
         self._keep = keep
         self._tail = tail
+        self._spool = spool
+        self._file: io.FileIO | None = None
         self.kept = bytearray()
         self.size = 0
         self.heard = anyio.current_time()
@@ -90,7 +100,25 @@ class _Pipe:
                 self.kept += raw
                 del self.kept[: -self._tail]
             else:
-                self.kept += raw[: max(0, self._keep - len(self.kept))]
+                self._hold(raw[: max(0, self._keep - (self.size - len(raw)))])
+        return True
+
+    def _hold(self, raw: bytes) -> None:
+        self.kept += raw
+        if self._spool and (self._file is not None or len(self.kept) > _MEMORY):
+            if self._file is None:
+                self._file = io.FileIO(self._spool, "w")
+            left = memoryview(self.kept)
+            while left:
+                left = left[self._file.write(left) :]
+            left.release()
+            self.kept = bytearray()
+
+    def close(self) -> bool:
+        """No more comes; True where what was kept is in the file."""
+        if self._file is None:
+            return False
+        self._file.close()
         return True
 
     async def pump(self) -> None:
@@ -142,7 +170,7 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
     process = _start(call)
     assert process.stdout is not None
     assert process.stderr is not None
-    out = _Pipe(process.stdout.fileno(), log, call.keep, 0)
+    out = _Pipe(process.stdout.fileno(), log, call.keep, 0, call.spool)
     err = _Pipe(process.stderr.fileno(), log, 0, _TAIL)
     ended = os.pidfd_open(process.pid)
     stopped = silent = False
@@ -188,6 +216,7 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
         err.drain()
         process.stdout.close()
         process.stderr.close()
+        spooled = out.close()
     why = "stopped: " if stopped else f"silent for {call.silence:g} s: " if silent else ""
     log.note(f"{why}{spell(process.returncode)}")
     if stopped:
@@ -198,6 +227,7 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
         printed=out.size,
         last_line=said if silent else err.last_line(),
         silent=silent,
+        spooled=spooled,
     )
 
 

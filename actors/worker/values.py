@@ -87,6 +87,11 @@ def _earlier(run: Run) -> Iterator[tuple[str, str]]:
             (folder / made.name).write_bytes(base64.b64decode(made.base64))
         elif made.text is not None:
             (folder / made.name).write_bytes(made.text.encode())
+        elif made.path:
+            if os.stat(made.path).st_size != made.size:
+                raise OSError(f"{made.path} has changed since it was published")
+            yield made.name, made.path
+            continue
         else:
             _copy(Path(run.artifacts, made.sha256), folder / made.name, made.sha256)
         yield made.name, str(folder / made.name)

@@ -133,6 +133,13 @@ class Disk(Seam):
     def _folder(self, path: Path) -> Node:
         return self.top if path == self.root else self.live[self._place(path)]
 
+    def _look(self, name: str, args: tuple[Any, ...]) -> Any:
+        found = super()._look(name, args)
+        if name == "open_read" and args[0].is_relative_to(self.root):
+            # A sync by a descriptor that only reads is a sync of that file, too.
+            self.open[found] = self.live[self._place(args[0])]
+        return found
+
     def done(self, name: str, args: tuple[Any, ...], found: Any) -> None:
         """Turn a call that happened into events and barriers."""
         at = len(self.calls) - 1

@@ -21,7 +21,9 @@ from resumed.actors.containment import Identity  # noqa: E402
 from resumed.schemas import checked, codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
+from resumed.schemas.decisions import NextStep  # noqa: E402
 from resumed.schemas.limits import Limits, OnFailed  # noqa: E402
+from resumed.schemas.publication import Publication  # noqa: E402
 from resumed.schemas.receipt import Receipt  # noqa: E402
 from resumed.schemas.snapshot import (  # noqa: E402
     STATE_SCHEMA,
@@ -69,6 +71,7 @@ def snapshot() -> Snapshot:
     )
     big = j.Artifact(name="report", sha256=codec.digest(b"a long report"), size=13)
     raw = j.Artifact(name="raw", sha256=codec.digest(b"\xff"), size=1, base64="/w==", text="\ufffd")
+    far = j.Artifact(name="film", sha256=sha, size=9, path="/srv/small/1.mp4")
     src = j.Source(path="/srv/in/1.pdf", pin=j.PinKind.STAT, size=9, mtime=8, inode=7)
     was = j.Source(
         path="/srv/in/2.pdf",
@@ -105,6 +108,8 @@ def snapshot() -> Snapshot:
                 tries=1,
                 crashes=1,
                 started=m(3),
+                publishes=2,
+                outputs=(raw, far),
             ),
             j.Item(
                 id="p-0003",
@@ -151,6 +156,7 @@ def snapshot() -> Snapshot:
                 backoff_first=1.0,
                 backoff_max=2.0,
                 crashes=4,
+                parallel=5,
             ),
             StepContract(name="close", kind=StepKind.JOB),
         ),
@@ -160,6 +166,7 @@ def snapshot() -> Snapshot:
         interpreter="/usr/bin/python3",
         definition="{}",
         slots=2,
+        passed=("DISPLAY",),
         pin=Pinning.SHA256,
         on_change=OnChange.REOPEN,
         limits=Limits(
@@ -196,6 +203,7 @@ def snapshot() -> Snapshot:
             priority=-2,
             after=("harbour-6",),
             not_before=m(30),
+            sha256=sha,
         ),
         contract=contract,
         code_version=j.CodeVersion(workflow="label", version=2, contract=sha, release="0.1.0"),
@@ -220,6 +228,24 @@ def snapshot() -> Snapshot:
                 worker="w-1",
                 stop=j.StopReason.PAUSE,
                 compares=True,
+            )
+        },
+        publications={
+            "p-0006": Publication(
+                unit="p-0006",
+                number=3,
+                destination="/srv/small/6.mp4",
+                temp=".resumed-6.tmp",
+                device=1,
+                inode=2,
+                sha256=sha,
+                size=9,
+                decided=NextStep(step="draft", data='{"k":"v"}', waits=True),
+                output=far,
+                failures=1,
+                not_before=m(70),
+                blocked=True,
+                stop=j.StopReason.SKIP,
             )
         },
         pause=j.Mark(by="ada", at=m(4), reason="lunch", now=True),
@@ -357,6 +383,8 @@ def changes(snap: Snapshot) -> Changes:
         items=(items["p-0002"],),
         tries=tuple(snap.tries.values()),
         ended=("p-0001",),
+        publications=tuple(snap.publications.values()),
+        published=("p-0007",),
         position=snap.position,
         next=snap.next,
         each=snap.each,
