@@ -5,9 +5,11 @@ Used to hold `docs/format.md` against the records: a field that is stored has it
 
 import enum
 import json
+import re
 import sys
 import types
 import typing
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
 import attrs
@@ -93,3 +95,30 @@ def rows(kind: type[Any]) -> dict[str, str]:
         each.name: f"| `{each.name}` | {words(types_of[each.name])} | {default(each)} |"
         for each in attrs.fields(kind)
     }
+
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "format.md"
+
+
+def sections() -> dict[str, str]:
+    """The page's sections on records, by record."""
+    parts = re.split(r"^### (\w+)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def missing(name: str) -> str:
+    """What has to be written into the page about one record; empty when all is there, and nothing else."""
+    fields = rows(records()[name])
+    there = sections().get(name)
+    if there is None:
+        lines = "\n".join(f"{row} WHAT IT SAYS |" for row in fields.values())
+        return f"docs/format.md, section 9: add `### {name}`, with a table of these lines:\n{lines}"
+    if absent := [f"{row} WHAT IT SAYS |" for row in fields.values() if row not in there]:
+        lines = "\n".join(absent)
+        return (
+            f"docs/format.md, section 9, ### {name}: write these lines, in the order of the fields:\n{lines}"
+        )
+    named = re.findall(r"^\| `(\w+)` \|", there, flags=re.MULTILINE)
+    if named != [*fields]:
+        return f"docs/format.md, section 9, ### {name}: its fields are {', '.join(fields)}, in this order"
+    return ""
