@@ -91,6 +91,16 @@ class Groups:
         names = sorted(each.name for each in self.place.iterdir() if each.name.startswith(f"{self.store}-"))
         return [self._group(name) for name in names]
 
+    def worker_of(self, pid: int, proc: Path = Path("/proc")) -> str:
+        """The worker in whose group a process is, "" when it is in none of ours; never raises."""
+        try:
+            lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+        except OSError:
+            return ""
+        path = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
+        prefix = f"{self.path.rstrip('/')}/{self.store}-"
+        return path.removeprefix(prefix).partition("/")[0] if path.startswith(prefix) else ""
+
     def _group(self, name: str) -> Group:
         return Group(self.place / name, f"{self.path.rstrip('/')}/{name}", self.space)
 

@@ -95,7 +95,9 @@ class House:
         }
         self._describer = Describer(layout.workers, self._contained, clock, self.supervisor.workshop.name)
         door = Door(self.supervisor, workflows, self._describer.whole)
-        self.jobs = Reception(self.supervisor, door, house=house, shelf=shelf, trouble=self.trouble)
+        self.jobs = Reception(
+            self.supervisor, door, house=house, shelf=shelf, trouble=self.trouble, groups=groups
+        )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled; started once every job has its place and may be asked about."""

@@ -5,6 +5,8 @@ decide. What holds a tree together also proves it: every worker runs under a kee
 sub-reapers, as we are. So whatever an attempt starts stays below our own process however it forks and
 whoever of its parents dies, and nothing but attempts is ever below us.
 
+Where control groups are delegated, a process in a worker's group is within as well, whoever its parents are.
+
 What cannot be seen from here: a process outside, of the same user, that a job asks to act for it (a user's
 service manager, `at`, a shell left open). Where jobs share their approver's user, that is said as same-user.
 """
@@ -15,6 +17,7 @@ from pathlib import Path
 from attrs import frozen
 
 from . import containment
+from .controlgroups import Groups
 from .supervisor import Supervisor
 
 LOOKS = 3
@@ -38,7 +41,9 @@ class Placement:
 OUTSIDE = Placement(True)
 
 
-async def placed(supervisor: Supervisor, pid: int, start: int | None, uid: int) -> Placement:
+async def placed(
+    supervisor: Supervisor, groups: Groups | None, pid: int, start: int | None, uid: int
+) -> Placement:
     """Where the process of that pid and start time (clock ticks) stands."""
     if pid == 0:
         # It is in no namespace of processes below ours, and all that we start is in ours or below.
@@ -54,7 +59,10 @@ async def placed(supervisor: Supervisor, pid: int, start: int | None, uid: int) 
         return Placement(False, why=f"process {pid}, which connected, has ended or cannot be looked at")
     if os.getpid() in line:
         child = line[line.index(os.getpid()) - 1]
-        return _within(supervisor, child)
+        hands = supervisor.workshop.slots.hands.items()
+        return _within(supervisor, next((name for name, each in hands if each.worker.pid == child), ""))
+    if groups is not None and (worker := await supervisor.reads.call(groups.worker_of, pid)):
+        return _within(supervisor, worker)
     if supervisor.unproven:
         marked = await supervisor.reads.call(_marks, line)
         if left := sorted(marked & set(supervisor.unproven)):
@@ -63,11 +71,10 @@ async def placed(supervisor: Supervisor, pid: int, start: int | None, uid: int) 
     return OUTSIDE
 
 
-def _within(supervisor: Supervisor, keeper: int) -> Placement:
-    """Below a child of ours: the keeper of a worker, or what a dead keeper left."""
-    slots = supervisor.workshop.slots
-    name = next((name for name, hand in slots.hands.items() if hand.worker.pid == keeper), "")
-    held = {key[0] for key in slots.hands[name].held} if name else set()
+def _within(supervisor: Supervisor, name: str) -> Placement:
+    """Within a worker's tree, or that of one which is not known (any more)."""
+    hand = supervisor.workshop.slots.hands.get(name)
+    held = {key[0] for key in hand.held} if hand is not None else set()
     for entry in supervisor.entries.values():
         if name and name in entry.running.values():
             held.add(entry.id)

@@ -15,6 +15,7 @@ from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobVie
 from resumed.schemas.workflow import Contract
 
 from . import outputs, places, placing, refusals, views
+from .controlgroups import Groups
 from .door import Door
 from .entry import JobEntry
 from .finder import HINDERED, Finder, Located, listed
@@ -22,6 +23,7 @@ from .lookback import Lookback, Piece
 from .machine.transition import transition
 from .mailbox import Message, Reply
 from .placing import Placement
+from .printed import Printed, printed
 from .retirement import Retirement
 from .sight import EVERYTHING, Sight
 from .submission import Submission
@@ -40,10 +42,12 @@ class Reception:
         house: dict[str, Any],
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
         trouble: DiskTrouble | None = None,
+        groups: Groups | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._finder = Finder(supervisor)
         self._door = door
+        self._groups = groups
         self._house = house
         self._shelf = shelf
         self._trouble = trouble
@@ -143,7 +147,7 @@ class Reception:
 
     async def placed(self, pid: int, start: int | None, uid: int) -> Placement:
         """Where a process stands to the process trees of attempts: whose of them it may be part of."""
-        return await placing.placed(self._supervisor, pid, start, uid)
+        return await placing.placed(self._supervisor, self._groups, pid, start, uid)
 
     def rows(self, sight: Sight = EVERYTHING) -> list[JobRow]:
         """The open jobs in sight, oldest first; those that cannot be read as quarantined."""
@@ -216,6 +220,11 @@ class Reception:
         if found is None or (item and item not in found[0].items):
             return None
         return Path(places.log_file(found[1], item))
+
+    async def printed(self, job: str, only: str | None) -> Printed | Refusal | None:
+        """Where the programs of a job's items, or of one of them, print; None without such an item."""
+        found = await self._look(job)
+        return found if isinstance(found, Refusal) else printed(found[0], found[1], only)
 
     async def output(self, job: str, item: str, offset: int, most: int) -> outputs.Piece | None:
         """A piece of an item's accepted output."""

@@ -73,10 +73,12 @@ class Answers:
                 asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
             elif method.role in DECIDING:
                 await self._refuse_insiders(call, peer, None)
-            if not method.more:
+            stream = method.stream if call.more or method.serve is None else None
+            if stream is None:
+                assert method.serve is not None
                 yield _spell(call, await method.serve(self.desk, peer, asked))
                 return
-            async with aclosing(method.serve(self.desk, peer, asked)) as answers:
+            async with aclosing(stream(self.desk, peer, asked)) as answers:
                 async for answer, goes_on in answers:
                     yield _spell(call, answer, continues=goes_on)
         except Exception as error:  # noqa: BLE001  # one call's failure must not end the daemon
@@ -95,7 +97,7 @@ class Answers:
             raise _lacking(call, peer, f"{method.role.value}{' over every job' if whole else ''}")
         if call.upgrade:
             raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="upgrade")
-        if method.more and not call.more:
+        if method.serve is None and not call.more:
             raise _FaultError(varlink.ERROR_EXPECTED_MORE)
         return method
 
@@ -179,7 +181,7 @@ def _spell(call: Call, answer: Any, *, continues: bool = False) -> bytes:
         return varlink.spell_fault(_fault_of_refusal(answer, call))
     message = varlink.spell_answer(attrs.asdict(answer, value_serializer=_plain_enum), continues=continues)
     if len(message) > control.MAX_MESSAGE:
-        reason = "the answer is too long for one message: ask for less"
+        reason = "the answer is too long for one message: ask for less, or with `more`"
         return varlink.spell_fault(_fault_of_refusal(Refusal(code="too_long", reason=reason), call))
     return message
 

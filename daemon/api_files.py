@@ -29,12 +29,27 @@ class PieceAsked:
 
 
 @frozen(kw_only=True)
+class LogAsked:
+    """A job, one of its items ("" for the job's own steps), and where in its bytes to begin.
+
+    With `more` it is followed until the item, or else the job, has ended; with `all` that goes for whatever
+    was or will be started of the job, each from its beginning.
+    """
+
+    job: str
+    item: str = ""
+    offset: int = 0
+    all: bool = False
+
+
+@frozen(kw_only=True)
 class LogAnswer:
     """A piece of an item's log: `next` is where the following one begins.
 
     `ended` says that nothing more is there now and that no try of the item is under way.
     """
 
+    item: str
     content: str
     next: int
     ended: bool
@@ -51,19 +66,22 @@ class OutputAnswer:
     sha256: str
 
 
-async def log(desk: Desk, _peer: Peer, asked: PieceAsked) -> LogAnswer | Refusal:
+async def log(desk: Desk, _peer: Peer, asked: LogAsked) -> LogAnswer | Refusal:
     """What an item's programs said, as base64, from an offset on."""
+    if asked.all:
+        return Refusal(code="needs_more", reason="the logs of all items are told to a call with `more` only")
     path = await desk.jobs.log_file(asked.job, asked.item)
     start, content = max(0, asked.offset), b""
     if path is not None:
-        start, content = await to_thread.run_sync(_read_piece, path, start)
+        start, content = await to_thread.run_sync(read_piece, path, start)
     after = start + len(content)
     if content:
-        return LogAnswer(content=_spell(content), next=after, ended=False)
+        return LogAnswer(item=asked.item, content=_spell(content), next=after, ended=False)
     state = await _state_of(desk, asked.job, asked.item)
     if isinstance(state, Refusal):
         return state
-    return LogAnswer(content="", next=after, ended=state is not ItemState.IN_PROGRESS)
+    over = state is not ItemState.IN_PROGRESS
+    return LogAnswer(item=asked.item, content="", next=after, ended=over)
 
 
 async def output(desk: Desk, _peer: Peer, asked: PieceAsked) -> OutputAnswer | Refusal:
@@ -99,7 +117,7 @@ def _spell(piece: bytes) -> str:
     return base64.b64encode(piece).decode()
 
 
-def _read_piece(path: Path, offset: int) -> tuple[int, bytes]:
+def read_piece(path: Path, offset: int) -> tuple[int, bytes]:
     """Where the bytes begin, and the bytes, none when the file is gone; a link is not followed.
 
     A file that ends before `offset` was started anew since: it is read from its beginning.

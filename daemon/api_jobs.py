@@ -1,6 +1,6 @@
 """The socket's methods that look at jobs and carry people's requests to them."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 from attrs import evolve, frozen
@@ -18,7 +18,7 @@ from .peers import Peer
 
 FINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.EXPIRED})
 MOST_FIELDS = 400
-"""Bytes of an item's names of fields, numbers and digest in a message."""
+"""Bytes of an item's, or a row's, names of fields, numbers and digest in a message."""
 MOST_ESCAPED = 6
 """Bytes that one character may take in a message."""
 NO_ITEM = "no_such_item"
@@ -183,6 +183,34 @@ async def list_jobs(desk: Desk, peer: Peer, asked: ListAsked) -> ListAnswer:
         ended_since=desk.jobs.ended_since(asked.since),
         you=peer.person.name,
     )
+
+
+async def list_in_pieces(
+    desk: Desk, peer: Peer, asked: ListAsked
+) -> AsyncGenerator[tuple[ListAnswer, bool], None]:
+    """The same in as many answers as it takes: open jobs first, then those that ended."""
+    whole = await list_jobs(desk, peer, asked)
+    pieces = [(piece, ()) for piece in _pieces(whole.jobs)] + [((), piece) for piece in _pieces(whole.ended)]
+    for place, (jobs, ended) in enumerate(pieces or [((), ())]):
+        goes_on = place + 1 < len(pieces)
+        yield evolve(whole, jobs=jobs, ended=ended), goes_on
+
+
+def _pieces(rows: tuple[JobRow, ...]) -> Iterator[tuple[JobRow, ...]]:
+    """Rows in their order, as many at a time as one message surely holds."""
+    piece: list[JobRow] = []
+    room = control.MAX_MESSAGE // 2
+    for row in rows:
+        size = MOST_FIELDS + MOST_ESCAPED * sum(
+            len(text) for text in (row.id, row.workflow, row.title, row.owner, row.needs)
+        )
+        if piece and size > room:
+            yield tuple(piece)
+            piece, room = [], control.MAX_MESSAGE // 2
+        piece.append(row)
+        room -= size
+    if piece:
+        yield tuple(piece)
 
 
 async def show(desk: Desk, _peer: Peer, asked: ShowAsked) -> ShowAnswer | Refusal:

@@ -116,9 +116,10 @@ class Client:
                     raise UnreachableError(self.path, why) from None
             time.sleep(PAUSE_MOST)
 
-    def stream(self, method: str, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """The parameters of answer after answer, however long each takes, until the last."""
-        self._socket.settimeout(None)
+    def stream(self, method: str, *, endless: bool = True, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """The parameters of answer after answer until the last; those of an `endless` one take any time."""
+        if endless:
+            self._socket.settimeout(None)
         self._send(
             {"method": f"{control.INTERFACE}.{method}", "parameters": parameters, "more": True},
         )
@@ -126,6 +127,7 @@ class Client:
         while goes_on:
             answer, goes_on = self._receive()
             yield answer
+        self._socket.settimeout(self._answer_within)
 
     def _connect(self) -> socket.socket:
         deadline = time.monotonic() + self._connect_within
@@ -189,3 +191,12 @@ def whole_job(client: Client, job: str) -> dict[str, Any]:
         items += piece["job"]["items"]
         after = piece["next"]
     return {"job": answer["job"]}
+
+
+def whole_list(client: Client, **parameters: Any) -> dict[str, Any]:
+    """All jobs as `List` tells them: they come in pieces."""
+    first, *pieces = client.stream("List", endless=False, **parameters)
+    for piece in pieces:
+        first["jobs"] += piece["jobs"]
+        first["ended"] += piece["ended"]
+    return first

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resumed.schemas import control
 
 from . import grammar, parsing
-from .client import CallError, Client, UnreachableError, default_path
+from .client import CallError, Client, UnreachableError, default_path, whole_list
 from .screen import Screen
 
 PATIENCE = 0.5
@@ -100,7 +100,7 @@ def _words_for(action: argparse.Action, verb: str, placed: list[str], socket: st
 
 
 def _jobs(client: Client, verb: str) -> Found:
-    answer = client.call("List", all=verb not in OPEN)
+    answer = whole_list(client, all=verb not in OPEN)
     rows = [*answer["jobs"], *answer["ended"]]
     return [(row["id"], f"{row['status']}, {row['done']}/{row['total']}") for row in rows]
 

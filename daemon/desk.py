@@ -1,6 +1,7 @@
 """What the socket's methods and the incoming folder may ask for: the supervisor's and the shelf's face."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from resumed.actors import lookback
 from resumed.actors.finder import Located
 from resumed.actors.outputs import Piece
 from resumed.actors.placing import Placement
+from resumed.actors.printed import Printed
 from resumed.actors.sight import EVERYTHING, Sight
 from resumed.schemas.events import Request
 from resumed.schemas.job import Person
@@ -17,6 +19,8 @@ from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
 from resumed.schemas.workflow import Contract
+
+from .growth import Ear, Growth
 
 
 @frozen(kw_only=True)
@@ -105,6 +109,9 @@ class Jobs(Protocol):
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs wrote what they said."""
 
+    async def printed(self, job: str, only: str | None) -> Printed | Refusal | None:
+        """Where the programs of a job's items, or of one of them, print; None without such an item."""
+
     async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
         """A piece of an item's accepted output: `most` bytes from `offset` on, or what there is."""
 
@@ -152,3 +159,14 @@ class Desk:
     shelf: Shelf
     reload: Callable[[], Awaitable[Reloaded]] = _nothing_again
     """Reads the configuration and the workflows again."""
+    growth: Growth | None = None
+    """Tells when logs grow."""
+
+    @contextmanager
+    def follow(self, folder: Path) -> Iterator[Ear]:
+        """An ear for the files of a folder."""
+        if self.growth is None:
+            yield Ear(heard=False, names=None)
+            return
+        with self.growth.follow(folder) as ear:
+            yield ear

@@ -90,9 +90,12 @@ def interface_text() -> str:
             known.fields(method.takes, nullable=True),
             known.fields(method.gives, nullable=False),
         )
-        more = "# Needs `more`: answers until it ends.\n" if method.more else ""
+        more = ""
+        if method.stream is not None:
+            said = inspect.getdoc(method.stream) or ""
+            more = "# Needs `more`.\n" if method.serve is None else f"# With `more`: {said.splitlines()[0]}\n"
         who = f"# Needs the role {method.role.value}.\n"
-        methods.append(f"{_comment(method.serve)}{who}{more}method {name}{takes} -> {gives}")
+        methods.append(f"{_comment(method.doc)}{who}{more}method {name}{takes} -> {gives}")
     errors = [
         f"# {said}\nerror {name.rpartition('.')[2]} ({fields})" for name, (fields, said) in ERRORS.items()
     ]

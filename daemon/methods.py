@@ -9,9 +9,9 @@ from typing import Any
 
 from attrs import frozen
 
-from . import api_contract, api_files, api_house, api_jobs, api_past, api_retire
+from . import api_contract, api_files, api_house, api_jobs, api_logs, api_past, api_retire
 from .api_contract import ContractAnswer
-from .api_files import LogAnswer, OutputAnswer, PieceAsked
+from .api_files import LogAnswer, LogAsked, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
 from .api_jobs import (
     ExtendAsked,
@@ -48,32 +48,40 @@ class Over(StrEnum):
 
 @frozen
 class Method:
-    """One method: `serve(desk, peer, asked)` answers once, or with `more` yields answers.
+    """One method: `serve(desk, peer, asked)` answers once, `stream(desk, peer, asked)` a call with `more`.
 
-    Where the role is needed over a job, `asked.job` is that job's whole id by then.
+    A stream yields (answer, whether it goes on). Without `serve` the method needs `more`. Where the role is
+    needed over a job, `asked.job` is that job's whole id by then.
     """
 
     role: Role
     over: Over
     takes: type
     gives: type
-    serve: Callable[..., Any]
-    more: bool = False
+    serve: Callable[..., Any] | None
+    stream: Callable[..., Any] | None = None
     aside: bool = False
     """Also about a job that is set aside; the others are answered with why it is."""
+
+    @property
+    def doc(self) -> Callable[..., Any]:
+        """What says in a sentence what the method does."""
+        said = self.serve or self.stream
+        assert said is not None
+        return said
 
 
 METHODS = {
     "Status": Method(Role.VIEWER, Over.ANY, Nothing, StatusAnswer, api_house.status),
     "Workflows": Method(Role.VIEWER, Over.ANY, Nothing, WorkflowsAnswer, api_house.workflows),
     "Quarantined": Method(Role.VIEWER, Over.ANY, Nothing, QuarantinedAnswer, api_house.quarantined),
-    "List": Method(Role.VIEWER, Over.ANY, ListAsked, ListAnswer, api_jobs.list_jobs),
+    "List": Method(Role.VIEWER, Over.ANY, ListAsked, ListAnswer, api_jobs.list_jobs, api_jobs.list_in_pieces),
     "Show": Method(Role.VIEWER, Over.JOB, ShowAsked, ShowAnswer, api_jobs.show),
     "ShowContract": Method(Role.VIEWER, Over.JOB, JobAsked, ContractAnswer, api_contract.contract),
     "Why": Method(Role.VIEWER, Over.JOB, JobAsked, WhyAnswer, api_past.why, aside=True),
     "History": Method(Role.VIEWER, Over.JOB, HistoryAsked, HistoryAnswer, api_past.history, aside=True),
-    "Watch": Method(Role.VIEWER, Over.JOB, JobAsked, RowAnswer, api_jobs.watch, more=True),
-    "Log": Method(Role.VIEWER, Over.JOB, PieceAsked, LogAnswer, api_files.log),
+    "Watch": Method(Role.VIEWER, Over.JOB, JobAsked, RowAnswer, None, api_jobs.watch),
+    "Log": Method(Role.VIEWER, Over.JOB, LogAsked, LogAnswer, api_files.log, api_logs.follow),
     "Output": Method(Role.VIEWER, Over.JOB, PieceAsked, OutputAnswer, api_files.output),
     "Aside": Method(Role.VIEWER, Over.JOB, JobAsked, AsideAnswer, api_retire.aside, aside=True),
     "Restore": Method(Role.OPERATOR, Over.JOB, LeaveAsked, ToldAnswer, api_retire.restore, aside=True),

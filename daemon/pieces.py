@@ -4,12 +4,12 @@ import base64
 import codecs
 import hashlib
 import shlex
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from resumed.schemas import control
 
+from . import waiting
 from .client import CallError, Client, whole_job
 from .letters import clean
 from .render import size
@@ -17,8 +17,7 @@ from .render import size
 if TYPE_CHECKING:
     from .screen import Screen
 
-LOOK_EVERY = 0.5
-FINAL = ("completed", "failed", "canceled", "expired")
+STEPS = "(the job's own steps)"
 
 
 class _Log:
@@ -30,37 +29,63 @@ class _Log:
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def read(self, client: Client) -> tuple[bytes, str, bool]:
-        """What is new, as bytes and as text, and whether a try of the item is still under way."""
+    def read(self, client: Client) -> tuple[bytes, str]:
+        """What is new, as bytes and as text."""
         answer = client.call("Log", job=self._job, item=self.item, offset=self._offset)
         self._offset = answer["next"]
         chunk = base64.b64decode(answer["content"])
-        return chunk, self._decoder.decode(chunk), not answer["ended"]
+        return chunk, self._decoder.decode(chunk)
 
 
-def follow_logs(screen: "Screen", client: Client, job: str, item: str | None, follow: bool) -> int:
+def print_logs(screen: "Screen", client: Client, job: str, item: str | None) -> int:
     """Prints the logs of one item, or of all that were started, each under its name."""
-    known: dict[str, _Log] = {}
     spoke = item
-    while True:
-        row, started = _started(client, job, item)
-        for name in started:
-            known.setdefault(name, _Log(job, name))
-        at_work = False
-        for log in known.values():
-            at_work |= log.item in started and _print_new(screen, client, log, spoke)
-            spoke = spoke if item else log.item
-        if not follow or (not at_work and (row["status"] in FINAL or item is not None)):
-            return control.EXIT_DONE
-        time.sleep(LOOK_EVERY)
+    for name in _started(client, job, item):
+        log = _Log(job, name)
+        _print_new(screen, client, log, spoke)
+        spoke = spoke if item else name
+    return control.EXIT_DONE
 
 
-def _print_new(screen: "Screen", client: Client, log: _Log, spoke: str | None) -> bool:
-    """Prints all that is there now; true while a try of the item is under way."""
-    while True:
-        chunk, text, at_work = log.read(client)
+def follow_logs(screen: "Screen", client: Client, job: str, item: str | None) -> int:
+    """Prints what an item's programs, or those of all items, say as they say it, until nothing more comes."""
+    read: dict[str, int] = {}
+    decoders: dict[str, Any] = {}
+    known: dict[str, int] = {}
+    spoke = item
+
+    def anew() -> None:
+        # What was printed before the daemon went away comes again.
+        known.update(read)
+
+    asked = {"job": job, "item": item or "", "all": item is None}
+    for answer in waiting.through_restarts(screen, client, "Log", anew, **asked):
+        name, after, chunk = answer["item"], answer["next"], base64.b64decode(answer["content"])
+        if name in known:
+            chunk = chunk[max(0, known[name] - (after - len(chunk))) :] if after > known[name] else b""
+            if after >= known[name]:
+                del known[name]
+        read[name] = after
         if not chunk:
-            return at_work
+            continue
+        decoder = decoders.setdefault(name, codecs.getincrementaldecoder("utf-8")("replace"))
+        if name != spoke and not screen.as_json:
+            print(f"== {clean(name) or STEPS}", flush=True)
+            spoke = name
+        text = decoder.decode(chunk)
+        if screen.as_json:
+            screen.show_json({"item": name, "text": text}, indent=None)
+        else:
+            screen.bytes(chunk, text)
+    return control.EXIT_DONE
+
+
+def _print_new(screen: "Screen", client: Client, log: _Log, spoke: str | None) -> None:
+    """Prints all that is there now."""
+    while True:
+        chunk, text = log.read(client)
+        if not chunk:
+            return
         if screen.as_json:
             screen.show_json({"item": log.item, "text": text}, indent=None)
             continue
@@ -70,15 +95,15 @@ def _print_new(screen: "Screen", client: Client, log: _Log, spoke: str | None) -
         screen.bytes(chunk, text)
 
 
-def _started(client: Client, job: str, item: str | None) -> tuple[dict[str, Any], list[str]]:
+def _started(client: Client, job: str, item: str | None) -> list[str]:
     view = whole_job(client, job)["job"]
     names = [each["id"] for each in view["items"] if each["tries"] or each["id"] == item]
     if item is None:
-        return view["row"], names
+        return names
     if item not in names:
         reason = f"job {view['row']['id']} has no item {item}"
         raise CallError(control.ERROR_NO_SUCH, {"kind": "item", "name": item, "reason": reason})
-    return view["row"], [item]
+    return [item]
 
 
 def print_output(screen: "Screen", client: Client, job: str, item: str, to: str) -> int:

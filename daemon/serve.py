@@ -36,6 +36,7 @@ from .config import Config
 from .connections import Doorman
 from .desk import Desk, Jobs
 from .grants import Grants
+from .growth import Growth
 from .herald import Herald
 from .incoming import Incoming, PlacedLayout
 from .notify import Notifier
@@ -180,7 +181,8 @@ async def serve(had: Taken) -> None:
         grants.replace(found.grants)
 
     reloading = Reloading(config, shelf, had.start.again, had.start.notifier, changed)
-    desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now)
+    growth = Growth()
+    desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now, growth=growth)
     answers = Answers(desk, had.start.release)
     doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), grants)
     intake = Incoming(had.layout, house.jobs, had.clock, grants, lambda: house.trouble.said)
@@ -196,6 +198,7 @@ async def serve(had: Taken) -> None:
                     await doors.start(doorman.run)
                     await doors.start(intake.run)
                     doors.start_soon(reloading.run)
+                    doors.start_soon(growth.run)
                     doors.start_soon(to_thread.run_sync, grants.look_up)
                     _say_ready(had, house.jobs)
                     herald.ready()

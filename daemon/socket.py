@@ -46,15 +46,15 @@ class Stream:
     async def receive(self) -> bytes:
         """The next bytes; none when the peer is gone."""
         while True:
+            # Before the bytes are taken: whoever is cut off while it waits has lost none of them. And a peer
+            # that always has more to say must not keep the loop.
+            await checkpoint()
             try:
-                chunk = self._socket.recv(CHUNK)
+                return self._socket.recv(CHUNK)
             except BlockingIOError:
                 await anyio.wait_readable(self._socket)
             except OSError:
                 return b""
-            else:
-                await checkpoint()  # a peer that always has more to say must not keep the loop
-                return chunk
 
     async def send(self, message: bytes) -> bool:
         """Sends all of it, as fast as the peer reads; False when the peer is gone."""

@@ -6,13 +6,13 @@ import time
 from resumed.schemas import control
 
 from . import render_jobs
-from .client import Client, whole_job
+from .client import Client, whole_job, whole_list
 from .screen import Screen
 
 
 def list_jobs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """The open jobs."""
-    answer = client.call("List", all=asked.all, since=midnight(screen.now))
+    answer = whole_list(client, all=asked.all, since=midnight(screen.now))
     screen.show(answer, render_jobs.job_list(answer, screen.now, screen.width, screen.colour, asked.all))
     return control.EXIT_DONE
 
@@ -44,9 +44,10 @@ def _contract(screen: Screen, client: Client, job: str) -> int:
 
 def logs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """What the programs of a job said."""
-    from .pieces import follow_logs
+    from . import pieces
 
-    return follow_logs(screen, client, asked.job, asked.item, asked.follow)
+    tell = pieces.follow_logs if asked.follow else pieces.print_logs
+    return tell(screen, client, asked.job, asked.item)
 
 
 def output(screen: Screen, client: Client, asked: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from resumed.schemas import control
@@ -78,17 +78,25 @@ def exit_of(row: dict[str, Any]) -> int:
 
 def _rows(screen: Screen, client: Client, job: str) -> Iterator[dict[str, Any]]:
     """Row after row, across restarts of the daemon."""
+    asked = {"job": job}
+    for answer in through_restarts(screen, client, "Watch", lambda: None, **asked):
+        yield answer["row"]
+
+
+def through_restarts(
+    screen: Screen, client: Client, method: str, anew: Callable[[], None], **parameters: Any
+) -> Iterator[dict[str, Any]]:
+    """Answer after answer of a stream, which begins anew when the daemon has gone away and is back."""
     with_client = client
     while True:
         try:
-            for answer in with_client.stream("Watch", job=job):
-                job = answer["row"]["id"]
-                yield answer["row"]
+            yield from with_client.stream(method, **parameters)
             return
         except UnreachableError as error:
             end_of_line = "\n" if screen.live and not screen.as_json else ""
             print(f"{end_of_line}the daemon went away; waiting for it", file=sys.stderr)
             with_client = _come_back(error)
+            anew()
 
 
 def _come_back(gone: UnreachableError) -> Client:

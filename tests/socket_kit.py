@@ -9,16 +9,19 @@ from typing import Any
 
 import anyio
 import anyio.abc
+from attrs import evolve
 
 from resumed.actors.finder import Located
 from resumed.actors.outputs import Piece
 from resumed.actors.placing import OUTSIDE, Placement
+from resumed.actors.printed import Printed
 from resumed.actors.sight import EVERYTHING, Sight, Whose
 from resumed.daemon import conversation
 from resumed.daemon.answers import Answers
 from resumed.daemon.connections import Doorman
 from resumed.daemon.desk import Desk, WorkflowRow
 from resumed.daemon.grants import Grant, Grants
+from resumed.daemon.growth import Growth
 from resumed.daemon.socket import Seat
 from resumed.schemas import codec, control
 from resumed.schemas.errors import CommitError, FaultyInputError
@@ -45,6 +48,7 @@ class FakeJobs:
         self.row = row()
         self.moved = anyio.Event()
         self.watchers = 0
+        self.prints = Printed(folder=Path("/nowhere"), units=(), sequence=1, over=False)
         self.uid = 1
         """Who handed the job in."""
         self.placement = OUTSIDE
@@ -98,6 +102,12 @@ class FakeJobs:
     async def log_file(self, job: str, item: str) -> Path | None:
         return None
 
+    async def printed(self, job: str, only: str | None) -> Printed | Refusal | None:
+        if only is None:
+            return self.prints
+        units = tuple(unit for unit in self.prints.units if unit.item == only)
+        return evolve(self.prints, units=units) if units else None
+
     async def output(self, job: str, item: str, offset: int, most: int) -> Piece | None:
         raw = b"x" * 600_000
         content = raw[offset : offset + most]
@@ -132,8 +142,9 @@ class FakeShelf:
 class House:
     """A listening socket over one fake job."""
 
-    def __init__(self, path: Path, jobs: FakeJobs, doorman: Doorman) -> None:
+    def __init__(self, path: Path, jobs: FakeJobs, doorman: Doorman, growth: Growth) -> None:
         self.path = path
+        self.growth = growth
         self.jobs = jobs
         self.doorman = doorman
 
@@ -149,7 +160,8 @@ class House:
 @asynccontextmanager
 async def house(folder: Path, granted: tuple[Grant, ...] = (), mode: int = 0o600) -> AsyncIterator[House]:
     jobs = FakeJobs()
-    answers = Answers(Desk(jobs=jobs, shelf=FakeShelf()), "0.0.test")
+    growth = Growth()
+    answers = Answers(Desk(jobs=jobs, shelf=FakeShelf(), growth=growth), "0.0.test")
     seat = Seat(folder / "control", mode=mode)
     grants = Grants(os.geteuid(), granted)
     grants.look_up()
@@ -157,8 +169,9 @@ async def house(folder: Path, granted: tuple[Grant, ...] = (), mode: int = 0o600
     try:
         async with anyio.create_task_group() as tasks:
             await tasks.start(doorman.run)
+            tasks.start_soon(growth.run)
             with anyio.fail_after(30):
-                yield House(folder / "control", jobs, doorman)
+                yield House(folder / "control", jobs, doorman, growth)
             tasks.cancel_scope.cancel()
     finally:
         seat.leave()
@@ -180,6 +193,17 @@ async def hear(stream: anyio.abc.ByteReceiveStream, count: int = 1) -> list[dict
     return [json.loads(part) for part in held.split(b"\0") if part]
 
 
+async def hear_out(stream: anyio.abc.ByteReceiveStream) -> list[dict[str, Any]]:
+    """The answers to one call, to the last."""
+    held, answers = b"", [{"continues": True}]
+    while answers[-1].get("continues"):
+        while b"\0" not in held:
+            held += await stream.receive(1_000_000)
+        raw, _, held = held.partition(b"\0")
+        answers.append(json.loads(raw))
+    return answers[1:]
+
+
 async def silent(stream: anyio.abc.ByteReceiveStream) -> bool:
     """Whether the daemon hung up without a word."""
     try:
@@ -189,5 +213,5 @@ async def silent(stream: anyio.abc.ByteReceiveStream) -> bool:
     return False
 
 
-def control_call(name: str, **parameters: Any) -> dict[str, Any]:
+def control_call(name: str, /, **parameters: Any) -> dict[str, Any]:
     return {"method": f"{control.INTERFACE}.{name}", "parameters": parameters}

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from resumed.actors import containment, placing
+from resumed.actors.controlgroups import Groups
 from resumed.actors.placing import OUTSIDE, Placement
 from resumed.actors.supervisor import Supervisor
 
@@ -51,9 +53,46 @@ def child(code: str = WAITING, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
         made.kill()
 
 
-async def place(supervisor: Supervisor, pid: int, *, start: int | None = -1, uid: int = -1) -> Placement:
+async def place(
+    supervisor: Supervisor,
+    pid: int,
+    *,
+    start: int | None = -1,
+    uid: int = -1,
+    groups: Groups | None = None,
+) -> Placement:
     start = containment.start_time(pid) if start == -1 else start
-    return await placing.placed(supervisor, pid, start, os.geteuid() if uid == -1 else uid)
+    return await placing.placed(supervisor, groups, pid, start, os.geteuid() if uid == -1 else uid)
+
+
+async def test_process_in_a_workers_group_is_inside(tmp_path: Path) -> None:
+    """Where groups are delegated, who is in a worker's is within it, whoever its parents are; who is in
+    another group, the service manager's own below ours among those, is not."""
+    groups = Groups(
+        place=tmp_path, path="/system.slice/resumed.service", space="", store="store-1", limits=frozenset()
+    )
+    paths = {
+        "/system.slice/resumed.service/store-1-w-7": "w-7",
+        "/system.slice/resumed.service/store-1-w-7/deeper": "w-7",
+        "/system.slice/resumed.service/store-2-w-7": "",
+        "/system.slice/resumed.service/.control": "",
+        "/system.slice/resumed.service/daemon": "",
+        "/system.slice/resumed.service": "",
+        "/user.slice": "",
+        "/": "",
+    }
+    found = {}
+    for number, path in enumerate(paths):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "cgroup").write_text(f"4:memory:/other\n0::{path}\n")
+        found[path] = groups.worker_of(number, tmp_path)
+    inside = SimpleNamespace(worker_of=lambda pid: "w-7")
+    outside = SimpleNamespace(worker_of=lambda pid: "")
+
+    assert paths == found
+    assert "" == groups.worker_of(99, tmp_path)
+    assert not (await place(house(), os.getppid(), groups=cast(Groups, inside))).outside
+    assert (await place(house(), os.getppid(), groups=cast(Groups, outside))).outside
 
 
 async def test_child_of_ours_is_inside() -> None:

@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio import to_thread
-from socket_kit import STATUS, FakeJobs, FakeShelf, control_call, hear, house, say, silent
+from socket_kit import STATUS, FakeJobs, FakeShelf, control_call, hear, house, row, say, silent
 
-from resumed.daemon import connections, conversation, idl
+from resumed.daemon import connections, conversation
 from resumed.daemon.answers import Answers
 from resumed.daemon.client import Client, whole_job
 from resumed.daemon.desk import Desk
@@ -24,21 +24,6 @@ from resumed.schemas.job import Status
 from resumed.schemas.views import ItemRow
 
 pytestmark = pytest.mark.anyio
-
-
-def test_interface_text_is_checked_in() -> None:
-    """The text beside the module is what the method table and its records say."""
-    checked_in = Path(idl.__file__).resolve().with_name("org.resumed.Control.varlink")
-
-    assert idl.interface_text() == checked_in.read_text()
-
-
-def test_interface_names_are_unique() -> None:
-    """Types, methods and errors of an interface share one space of names."""
-    words = [line.split("(")[0].split()[:2] for line in idl.interface_text().splitlines()]
-    names = [each[1] for each in words if each and each[0] in ("type", "method", "error")]
-
-    assert len(set(names)) == len(names) > 20
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -243,6 +228,20 @@ async def test_watch_tells_each_change_until_the_end(tmp_path: Path) -> None:
     assert "completed" == answers[1]["parameters"]["row"]["status"]
 
 
+async def test_call_right_behind_a_stream_is_not_lost(tmp_path: Path) -> None:
+    """A call that arrives while the last answer of a stream goes out is the next one, byte for byte."""
+    async with house(tmp_path) as there, await there.connect() as stream:
+        there.jobs.row = row(5, Status.COMPLETED)
+        for _ in range(200):
+            await say(stream, {**control_call("Watch", job="attic"), "more": True})
+            answers = await hear(stream)
+            await say(stream, STATUS)
+            with anyio.fail_after(5):
+                answers += await hear(stream)
+
+            assert ["row", "house"] == [next(iter(each["parameters"])) for each in answers]
+
+
 async def test_watch_ends_with_its_watcher(tmp_path: Path) -> None:
     """A watcher that hangs up leaves nothing behind that waits."""
     async with house(tmp_path) as there:
@@ -395,50 +394,3 @@ async def test_anybody_may_ask_who_we_are() -> None:
     info = [each async for each in answers.to(Call(method="org.varlink.service.GetInfo"), peer)]
 
     assert "org.resumed.Control" in json.loads(info[0][:-1])["parameters"]["interfaces"]
-
-
-async def test_varlink_package_works_unchanged(tmp_path: Path) -> None:
-    """The PyPI package `varlink` reads our interface text and calls what it finds there."""
-
-    def use(path: Path) -> tuple[Any, ...]:
-        import varlink
-
-        with (
-            varlink.Client(f"unix:{path}") as client,
-            client.open("org.varlink.service") as service,
-            client.open(control.INTERFACE) as ours,
-        ):
-            info = service.GetInfo()
-            status = ours.Status()
-            rows = ours.List(False)["jobs"]
-            told = ours.Pause("attic", "tea", True)["told"]
-            with pytest.raises(varlink.VarlinkError) as caught:
-                ours.Show("cellar")
-            watched = next(iter(ours.Watch("attic", _more=True)))
-        return info, status, rows, told, caught.value.error(), watched
-
-    async with house(tmp_path) as there:
-        info, status, rows, told, error, watched = await to_thread.run_sync(use, there.path)
-
-    assert ("resumed", True) == (info["product"], control.INTERFACE in info["interfaces"])
-    assert ("keeper", "attic") == (status["house"]["containment"], rows[0]["id"])
-    assert ("attic is paused", control.ERROR_NO_SUCH) == (told["said"], error)
-    assert "running" == watched["row"]["status"]
-
-
-async def test_asyncvarlink_package_works_unchanged(tmp_path: Path, anyio_backend_name: str) -> None:
-    """The PyPI package `asyncvarlink` speaks with us."""
-    if anyio_backend_name != "asyncio":
-        pytest.skip("asyncvarlink runs on asyncio only")
-    import asyncvarlink
-
-    call = asyncvarlink.VarlinkMethodCall(f"{control.INTERFACE}.Status", {}, False, False, None)
-    async with house(tmp_path) as there:
-        transport, protocol = await asyncvarlink.connect_unix_varlink(
-            asyncvarlink.VarlinkClientProtocol, there.path
-        )
-        reply, _ = await protocol.call(call)
-        transport.close()
-        await anyio.lowlevel.checkpoint()
-
-    assert "keeper" == reply.parameters["house"]["containment"]

@@ -47,7 +47,9 @@ async def ask(
         name: value for name, value in (("job", "attic"), ("file", "{}"), ("item", "a")) if name in takes
     }
     call = Call(
-        method=f"{control.INTERFACE}.{method}", parameters=given | parameters, more=METHODS[method].more
+        method=f"{control.INTERFACE}.{method}",
+        parameters=given | parameters,
+        more=METHODS[method].stream is not None,
     )
     stream = answers.to(call, peer)
     first: dict[str, Any] = json.loads((await anext(stream))[:-1])
