@@ -14,7 +14,7 @@ from attrs import evolve
 from resumed.actors.finder import Located
 from resumed.actors.outputs import Piece
 from resumed.actors.placing import OUTSIDE, Placement
-from resumed.actors.printed import Printed
+from resumed.actors.printed import Printed, Unit
 from resumed.actors.sight import EVERYTHING, Sight, Whose
 from resumed.daemon import conversation
 from resumed.daemon.answers import Answers
@@ -48,7 +48,9 @@ class FakeJobs:
         self.row = row()
         self.moved = anyio.Event()
         self.watchers = 0
-        self.prints = Printed(folder=Path("/nowhere"), units=(), sequence=1, over=False)
+        self.prints = Printed(
+            folder=Path("/nowhere"), units=(Unit("a", "a.log", True),), sequence=1, over=True
+        )
         self.uid = 1
         """Who handed the job in."""
         self.placement = OUTSIDE

@@ -94,7 +94,7 @@ def test_every_record_is_in_the_text() -> None:
         assert [each.name for each in attrs.fields(method.takes)] == list(found[name].in_type.fields)
         assert [each.name for each in attrs.fields(method.gives)] == list(found[name].out_type.fields)
         assert f"Needs the role {method.role.value}" in found[name].doc
-        assert ("more" in found[name].doc) == (method.stream is not None)
+        assert ("`more`" in found[name].doc) == (method.stream is not None)
 
 
 @pytest.mark.usefixtures("whole_answers")
