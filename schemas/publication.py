@@ -1,10 +1,20 @@
 """An output on its way to the name it is published under: the row that is durable before the rename."""
 
+from enum import StrEnum
+
 from attrs import frozen
 
-from .decisions import Decided
 from .instant import Instant
 from .job import Artifact, StopReason
+
+
+class Sequel(StrEnum):
+    """What its step decided that comes after it."""
+
+    DONE = "done"
+    NEXT = "next"
+    GOTO = "goto"
+    EACH = "each"
 
 
 @frozen(kw_only=True)
@@ -25,8 +35,14 @@ class Publication:
     inode: int
     sha256: str
     size: int
-    decided: Decided
-    """What its step decided, carried out once it is published."""
+    sequel: Sequel
+    """Carried out once it is published: the item is done, or goes on at `step`; or the job does, or its items
+    enter there, and the job goes to `then` after them."""
+    step: str = ""
+    waits: bool = False
+    data: str = "{}"
+    then: str = ""
+    parallel: int = 1
     output: Artifact | None = None
     failures: int = 0
     not_before: Instant | None = None

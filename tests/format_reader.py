@@ -18,7 +18,7 @@ SET = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
     *("budget", "used", "waits", "sources"),
 )  # section 6
-ROWS = {"items", "state", "tries", "ended", "receipt", "forgotten", "cleared"}
+ROWS = {"items", "state", "tries", "ended", "publications", "published", "receipt", "forgotten", "cleared"}
 
 
 class Damage(Exception):  # noqa: N818 - the page's word
@@ -274,6 +274,10 @@ def _change(snapshot: dict[str, Any], changes: dict[str, Any]) -> None:
         ended = changes.get("ended", [])
         tries = {unit: row for unit, row in snapshot.get("tries", {}).items() if unit not in ended}
         snapshot["tries"] = tries | {row["item"]: row for row in changes.get("tries", [])}
+    if "published" in changes or "publications" in changes:
+        over = changes.get("published", [])
+        left = {unit: row for unit, row in snapshot.get("publications", {}).items() if unit not in over}
+        snapshot["publications"] = left | {row["unit"]: row for row in changes.get("publications", [])}
     if (receipt := changes.get("receipt")) is not None:
         receipts = {
             key: one

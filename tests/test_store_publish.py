@@ -12,9 +12,8 @@ from faults.disk import Disk, materialise, states
 from faults.seam import Fail, FailLook, Fault, Kill, Killed, Seam
 
 from resumed.schemas import codec, strict
-from resumed.schemas.decisions import Accepted
 from resumed.schemas.events import Placing
-from resumed.schemas.publication import Publication
+from resumed.schemas.publication import Publication, Sequel
 from resumed.store import durable, publish
 
 OURS = b"our own output" * 500
@@ -41,7 +40,7 @@ def row_of(folder: Path, name: str = "a.mp4", temp: str = ".resumed-1.tmp", raw:
         inode=found.st_ino & strict.MAX_INT,
         sha256=codec.digest(raw),
         size=len(raw),
-        decided=Accepted(),
+        sequel=Sequel.DONE,
     )
 
 

@@ -7,6 +7,7 @@ it has its name already, it is published, and that is what is recorded.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import evolve
 
@@ -14,7 +15,7 @@ from resumed.schemas import decisions, events
 from resumed.schemas.events import Placing
 from resumed.schemas.instant import later
 from resumed.schemas.job import Artifact, Item, ItemState, StopReason
-from resumed.schemas.publication import Publication
+from resumed.schemas.publication import Publication, Sequel
 
 from .backoff import backoff
 from .draft import Draft
@@ -43,6 +44,8 @@ def problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     staged = offer.publish
     if draft.contract.entry:
         return f"step {unit.at}: only a program's output is published"
+    if not _sequel(decided):
+        return f"step {unit.at}: {type(decided).__name__} as it is cannot wait for an output to be published"
     if not staged.destination.startswith("/") or "/" in staged.temp or staged.temp in ("", ".", ".."):
         return f"step {unit.at}: cannot publish {staged.destination!r} from {staged.temp!r}"
     return ""
@@ -69,18 +72,45 @@ def begin(draft: Draft, unit: Item, event: events.Returned, skipped: bool) -> st
         inode=offer.publish.inode,
         sha256=offer.sha256,
         size=offer.size,
-        decided=_bare(event.answer.decided),
+        **_sequel(event.answer.decided),
         output=event.output,
         stop=stop,
     )
     return CODE
 
 
-def _bare(decided: decisions.Decided) -> decisions.Decided:
-    """The decision without its offer: what that is worth stands in the row."""
-    if isinstance(decided, decisions.Accepted | decisions.NextStep | decisions.GoTo | decisions.FanOut):
-        return evolve(decided, output=None)
-    return decided
+def _sequel(decided: decisions.Decided) -> dict[str, Any]:
+    """The fields of a row that say what comes after it; none for a decision that cannot wait for a rename."""
+    if isinstance(decided, decisions.Accepted):
+        return {"sequel": Sequel.DONE}
+    if isinstance(decided, decisions.NextStep):
+        return {
+            "sequel": Sequel.NEXT,
+            "step": decided.step,
+            "waits": decided.waits,
+            "data": decided.data,
+        }
+    if isinstance(decided, decisions.GoTo) and not decided.items:
+        return {"sequel": Sequel.GOTO, "step": decided.step}
+    if isinstance(decided, decisions.FanOut) and decided.items is None and decided.tries is None:
+        return {
+            "sequel": Sequel.EACH,
+            "step": decided.start,
+            "then": decided.then,
+            "parallel": decided.parallel,
+        }
+    return {}
+
+
+def _decision(row: Publication) -> decisions.Decided:
+    """What comes after it, as it was decided."""
+    if row.sequel is Sequel.NEXT:
+        return decisions.NextStep(step=row.step, data=row.data, waits=row.waits)
+    if row.sequel is Sequel.GOTO:
+        return decisions.GoTo(step=row.step)
+    if row.sequel is Sequel.EACH:
+        return decisions.FanOut(start=row.step, then=row.then, parallel=row.parallel)
+    return decisions.Accepted()
 
 
 def _on_its_way(unit: Item, destination: str) -> Item:
@@ -103,9 +133,9 @@ def came(draft: Draft, event: events.Placed, carry_out: CarryOut) -> str | Uncha
     assert unit is not None
     if event.outcome is Placing.PUBLISHED:
         del draft.publications[event.unit]
-        if row.stop is StopReason.SKIP and not isinstance(row.decided, decisions.Accepted):
+        if row.stop is StopReason.SKIP and row.sequel is not Sequel.DONE:
             return _dropped(draft, unit, row.stop)
-        return carry_out(draft, unit, row.decided, row.output)
+        return carry_out(draft, unit, _decision(row), row.output)
     if row.stop is not None:
         return _taken_away(draft, unit, row, event)
     if event.outcome is Placing.LOST:

@@ -22,9 +22,8 @@ from resumed.actors.containment import Identity  # noqa: E402
 from resumed.schemas import checked, codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
-from resumed.schemas.decisions import NextStep  # noqa: E402
 from resumed.schemas.limits import Limits, OnFailed  # noqa: E402
-from resumed.schemas.publication import Publication  # noqa: E402
+from resumed.schemas.publication import Publication, Sequel  # noqa: E402
 from resumed.schemas.receipt import Receipt  # noqa: E402
 from resumed.schemas.snapshot import (  # noqa: E402
     STATE_SCHEMA,
@@ -241,7 +240,12 @@ def snapshot() -> Snapshot:
                 inode=2,
                 sha256=sha,
                 size=9,
-                decided=NextStep(step="draft", data='{"k":"v"}', waits=True),
+                sequel=Sequel.EACH,
+                step="draft",
+                waits=True,
+                data='{"k":"v"}',
+                then="close",
+                parallel=4,
                 output=far,
                 failures=1,
                 not_before=m(70),
