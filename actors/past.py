@@ -11,8 +11,8 @@ from resumed.schemas.views import HistoryRow, WhyEvent
 
 MOST_TEXT = 20_000
 """Characters of a reason or of evidence as told; the log has them whole."""
-TRIES_END = frozenset({"returned", "raised", "gone"})
-"""Transitions that end a try, and give its unit the reason of that."""
+TRIES_END = frozenset({"returned", "raised", "gone", "placed"})
+"""Transitions that end a try, or the publishing of what it made, and give its unit the reason of that."""
 MOST_UNITS = 20
 """Units named in one row."""
 
@@ -124,13 +124,14 @@ def _told(entry: Entry) -> tuple[str, str]:
     reason, units = _reason(entry), ", ".join(_units(changes.tries))
     match entry.transition:
         case "admit":
-            return "admitted", f"{decision.choice.removeprefix('admitted ')}, for {decision.by}"
+            items = decision.choice.removeprefix("admitted with 0 items").removeprefix("admitted ")
+            return "admitted", f"{items}, for {decision.by}" if items else f"for {decision.by}"
         case name if name in PERSONS:
             what = decision.choice.partition(" ")[2]
             return PERSONS[name], _joined(f"{what + ' ' if what else ''}by {_person(decision.by)}", reason)
         case "start":
             return "started", ", ".join(_try(row) for row in changes.tries) or unit_of(entry)
-        case "returned" | "raised" | "gone":
+        case "returned" | "raised" | "gone" | "placed":
             return _end(entry, reason)
         case "wake":
             cut = ", ".join(changes.ended[:MOST_UNITS])
@@ -163,9 +164,8 @@ def _end(entry: Entry, reason: str) -> tuple[str, str]:
         word = "cut off" if cut_off else ENDS[choice]
         return word, _joined(name, reason)
     kind, _, where = choice.partition(" ")
-    return "went on", {"next": f"{unit} to {where}", "goto": f"to step {where}", "each": f"with {where}"}[
-        kind
-    ]
+    moves = {"next": f"{unit} to {where}", "goto": f"to step {where}", "each": f"with {where}"}
+    return ("went on", moves[kind]) if kind in moves else (choice, _joined(name, reason))
 
 
 def _changed(entry: Entry, unit: str) -> Item | None:

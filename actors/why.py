@@ -37,6 +37,10 @@ NOT_DONE = {
     "dir": "start its program: the folder it shall run in cannot be used",
     "no_input": "start its program: what it shall be given was never made",
     "program": "go on: its program asked for a person",
+    "source_changed": "start it: its source is not what it was pinned as",
+    "output_exists": "publish its output: something else lies in its place",
+    "publish": "publish its output: the system refuses it",
+    "output_lost": "run it again: what it had staged is gone, and its step is not repeatable",
     "output_too_large": "keep its output: it is larger than the workflow allows",
     "worker": "start a worker: each one ended before it was ready",
     "contract": "start a worker: the workflow cannot be run as it is declared",
@@ -224,10 +228,8 @@ def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:
     hold, names = snapshot.hold, _names(snapshot)
     if hold is not None and snapshot.outcome is None:
         yield NOT_DONE.get(hold.code, OTHER_CODE).format(code=hold.code, **names)
-        codes = {item.code for item in snapshot.items if item.state in _STUCK} if _has_stuck(snapshot) else ()
-        for code in sorted(codes)[:MOST_CODES]:
-            if code in ("interrupted", "timeout", "crashes") and code != hold.code:
-                yield NOT_DONE[code].format(**names)
+        kinds = _held_codes(snapshot) - {hold.code}
+        yield from (NOT_DONE[code].format(**names) for code in sorted(kinds & set(NOT_DONE))[:MOST_CODES])
         return
     mark = snapshot.cancel or snapshot.expiry
     if status is Status.RUNNING and mark is not None:
@@ -238,6 +240,13 @@ def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:
         yield "start before the jobs that it comes after"
     elif STATUSES[status]:
         yield STATUSES[status].format(**names)
+
+
+def _held_codes(snapshot: Snapshot) -> set[str]:
+    """Why items are held, each reason once."""
+    if not snapshot.items.count(ItemState.HELD):
+        return set()
+    return {item.code for item in snapshot.items if item.state is ItemState.HELD}
 
 
 def _names(snapshot: Snapshot) -> dict[str, str]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from machine_kit import ANNA, Play, moment
+from machine_kit import ANNA, FOUND, Play, moment
 from machine_points import POINTS, comparing
+from test_machine_publishing import OFFER
 
 from resumed.actors import past, possible, why
 from resumed.actors.machine import standing, transition
@@ -87,7 +88,10 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
     "Held: the items' sources have changed": (
         "held",
         ["anna, and nothing else"],
-        ["go on to step close: items are held, and only a person may decide about them"],
+        [
+            "go on to step close: items are held, and only a person may decide about them",
+            "start it: its source is not what it was pinned as",
+        ],
     ),
     "Held: what it may spend is spent": (
         "held",
@@ -146,31 +150,40 @@ def hold_codes() -> Iterator[tuple[str, str]]:
     for path in sorted(HOUSE.glob("*/**/*.py")):
         if path.relative_to(HOUSE).parts[0] not in ("actors", "store", "daemon"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        constants = {
+            node.targets[0].id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call):
-                for code in _codes(node):
+                for code in _codes(node, constants):
                     yield code, f"{path.relative_to(HOUSE)}:{node.lineno}"
 
 
-def _codes(call: ast.Call) -> list[str]:
+def _codes(call: ast.Call, constants: dict[str, object]) -> list[str]:
     name = ast.unparse(call.func).split(".")[-1]
-    places = {"set_hold": 0, "hold_unit": 2, "_trouble": 1}
+    places = {"set_hold": 0, "hold_unit": 2, "_trouble": 1, "_hold": 3}
     found = [k.value for k in call.keywords if k.arg == "code" and name in ("Trouble", "HoldBack")]
     if name in places and len(call.args) > places[name]:
         found.append(call.args[places[name]])
-    return [
-        each.value
-        for argument in found
-        for each in ([argument.body, argument.orelse] if isinstance(argument, ast.IfExp) else [argument])
-        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    found = [
+        each for one in found for each in ([one.body, one.orelse] if isinstance(one, ast.IfExp) else [one])
     ]
+    named = [
+        constants.get(one.id) if isinstance(one, ast.Name) else getattr(one, "value", None) for one in found
+    ]
+    return [one for one in named if isinstance(one, str)]
 
 
 def test_every_hold_of_ours_has_its_sentence() -> None:
     """Whoever adds a hold says what is left undone under it."""
     found = dict(hold_codes())
 
-    assert {"items", "step_failed", "contract", "import"} <= set(found)
+    assert {"items", "step_failed", "contract", "import", "output_exists"} <= set(found)
     assert {} == {code: place for code, place in found.items() if code not in why.NOT_DONE}
 
 
@@ -290,6 +303,13 @@ def lives() -> Iterator[Play]:
     other.start("")
     other.answer("", decisions.Finished())
     yield other
+    publishing = Play.fan_out("a")
+    publishing.start("a")
+    publishing.answer("a", decisions.Accepted(output=OFFER), output=FOUND)
+    publishing.does(events.Placed(unit="a", number=1, outcome=events.Placing.EXISTS, reason="it is there"))
+    publishing.does(events.Retry(by=ANNA))
+    publishing.does(events.Placed(unit="a", number=2, outcome=events.Placing.PUBLISHED))
+    yield publishing
     limited = Play.of("a", budget=Budget(usd="1"))
     limited.does(events.Extend(by=ANNA, usd="2", reason="worth it"))
     yield limited
@@ -325,6 +345,9 @@ def test_every_kind_of_event_has_its_word() -> None:
         ("gone", "cut off"): "step close, try 2: interrupted while it ran",
         ("wake", "woke"): "the daemon had ended; cut off: c; power",
         ("returned", "not now"): "a, try 1: busy",
+        ("returned", "publishing"): "a, try 1: its output is to be /srv/small/a.mp4",
+        ("placed", "held"): "a, try 1: it is there",
+        ("placed", "done"): "a",
         ("trouble", "held"): "it died",
         ("tick", "time over"): "c",
         ("tick", "time went by"): "its time has come",
