@@ -199,7 +199,8 @@ def _artifact(folder: Path, path: Path) -> Iterator[Finding]:
 
 def named_artifacts(snapshot: Snapshot) -> Iterator[Artifact]:
     """The artifacts of a snapshot whose bytes are files."""
-    for item in (*snapshot.items, snapshot.position):
-        for found in (item.output, *item.outputs):
-            if found is not None and found.text is None and found.base64 is None and not found.path:
-                yield found
+    named = [each for item in (*snapshot.items, snapshot.position) for each in (item.output, *item.outputs)]
+    named += [row.output for row in snapshot.publications.values()]
+    for found in named:
+        if found is not None and found.text is None and found.base64 is None and not found.path:
+            yield found
