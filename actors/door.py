@@ -88,6 +88,22 @@ class Door:
             found = await self._known.find(offered, file, job)
             return found or await self._admit(offered, file, job)
 
+    async def rehearse(self, offered: Submission) -> Line | Admitted | Refusal:
+        """Line 1 of the job that a submission would be, written nowhere; or the job that it is already.
+
+        FaultyInputError for a bad file.
+        """
+        file = jobfilereader.read(offered.raw, offered.name)
+        if not offered.may(file.workflow):
+            return refusals.not_submitter(offered.name, file.workflow, offered.requester)
+        job = file.id or derived_id(file, offered.requester)
+        if found := await self._known.find(offered, file, job):
+            return found
+        prepared = await self._prepare(offered, file)
+        if isinstance(prepared, Refusal):
+            return prepared
+        return _drawn_up(offered, file, job, *prepared, self._supervisor.clock.now())[1]
+
     async def _admit(self, offered: Submission, file: JobFile, job: str) -> Admitted | Refusal:
         """Admit what is most likely a new job; whether it is one shows when it is made, its folder last.
 

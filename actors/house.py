@@ -30,6 +30,7 @@ from .door import Door, Workflows
 from .pools import Worker
 from .pulse import Pulse
 from .reception import Reception
+from .rehearsal import Rehearser
 from .supervisor import Supervisor
 from .trouble import DiskTrouble, WatchedDisk
 from .workers import WorkerProcess
@@ -95,8 +96,17 @@ class House:
         }
         self._describer = Describer(layout.workers, self._contained, clock, self.supervisor.workshop.name)
         door = Door(self.supervisor, workflows, self._describer.whole)
+        self._rehearser = Rehearser(
+            layout, self._contained, clock, self._reads, self.supervisor.workshop.name
+        )
         self.jobs = Reception(
-            self.supervisor, door, house=house, shelf=shelf, trouble=self.trouble, groups=groups
+            self.supervisor,
+            door,
+            house=house,
+            shelf=shelf,
+            trouble=self.trouble,
+            rehearse=self._rehearser.rehearse,
+            groups=groups,
         )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -112,12 +122,12 @@ class House:
                 self._outer = outer
                 await self._settle()
                 async with anyio.create_task_group() as group:
-                    self._group = self._describer.group = group
+                    self._group = self._describer.group = self._rehearser.group = group
                     group.start_soon(self.trouble.run)
                     await group.start(self.supervisor.run)
                     task_status.started()
             finally:
-                self._group = self._describer.group = self._outer = None
+                self._group = self._describer.group = self._rehearser.group = self._outer = None
                 self._disk.close()
                 self._reads.close()
                 self._places.close()

@@ -1,6 +1,6 @@
 """The reception: what the outside may ask of the jobs; it looks, admits and passes on, never decides."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,18 @@ from resumed.schemas import events
 from resumed.schemas.instant import MICRO
 from resumed.schemas.job import ItemState, Person, Status
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.snapshot import Entry, Snapshot
-from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
+from resumed.schemas.snapshot import Entry, Line, Snapshot
+from resumed.schemas.views import (
+    AsideView,
+    EndedRow,
+    HouseView,
+    JobRow,
+    JobView,
+    PreviewView,
+    Quarantined,
+    Told,
+    WhyView,
+)
 from resumed.schemas.workflow import Contract
 
 from . import outputs, places, placing, refusals, views
@@ -43,6 +53,7 @@ class Reception:
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
         trouble: DiskTrouble | None = None,
         groups: Groups | None = None,
+        rehearse: Callable[[Line], Awaitable[PreviewView]] | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._finder = Finder(supervisor)
@@ -51,6 +62,7 @@ class Reception:
         self._house = house
         self._shelf = shelf
         self._trouble = trouble
+        self._rehearse = rehearse
         self._since = supervisor.clock.now()
         self._lookback = Lookback(supervisor, self._look)
         self._retirement = Retirement(supervisor, self._finder)
@@ -100,6 +112,23 @@ class Reception:
             under = f" under the key {found.key}" if found.key else ""
             said, attempt = f"{job} exists already{under}: it is {row.status}", row.epoch
         return Told(row=row, said=said, repeated=found.repeated, attempt=attempt, known=found.known)
+
+    async def rehearse(
+        self, raw: bytes, *, name: str, requester: Person, may: Callable[[str], bool]
+    ) -> PreviewView | Refusal:
+        """What a job file would become; nothing is admitted. FaultyInputError for a bad one."""
+        offered = Submission(raw=raw, name=name, requester=requester, via="socket", may=may)
+        found = await self._door.rehearse(offered)
+        if isinstance(found, Refusal):
+            return found
+        if isinstance(found, Line):
+            assert self._rehearse is not None
+            return await self._rehearse(found)
+        snapshot = await self._look(found.job)
+        if isinstance(snapshot, Refusal):
+            return snapshot
+        job = snapshot[0].job
+        return PreviewView(job=job.id, workflow=job.workflow, version=job.version, exists=True)
 
     async def tell(self, job: str, request: events.Request) -> Told | Refusal:
         """Carry a request to the job; CommitError when its outcome is unknown, GoneError at the end."""

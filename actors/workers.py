@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from resumed.schemas import frames
 from resumed.schemas.errors import FaultyInputError, GoneError
-from resumed.schemas.workflow import Contract
+from resumed.schemas.workflow import PATH, Contract
 
 from . import containment, readable
 from .containment import Containment, Identity
@@ -29,7 +29,6 @@ from .controlgroups import Group
 from .soon import soon
 from .worker import keeper, surroundings
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MAX_WAITING = 64 * 1024 * 1024
 """Bytes kept for a worker that does not read; past it the worker is ended as faulty."""
 _AT_ONCE = 256 * 1024  # one read; a Linux socket buffer holds about 208 KiB by default

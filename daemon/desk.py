@@ -17,7 +17,17 @@ from resumed.schemas.events import Request
 from resumed.schemas.job import Person
 from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import AsideView, EndedRow, HouseView, JobRow, JobView, Quarantined, Told, WhyView
+from resumed.schemas.views import (
+    AsideView,
+    EndedRow,
+    HouseView,
+    JobRow,
+    JobView,
+    PreviewView,
+    Quarantined,
+    Told,
+    WhyView,
+)
 from resumed.schemas.workflow import Contract
 
 from .growth import Ear, Growth
@@ -60,6 +70,11 @@ class Jobs(Protocol):
         again: bool = False,
     ) -> Told | Refusal:
         """Admits a job file of a workflow that `may` lets pass; FaultyInputError for a bad one."""
+
+    async def rehearse(
+        self, raw: bytes, *, name: str, requester: Person, may: Callable[[str], bool]
+    ) -> PreviewView | Refusal:
+        """What a job file would become; FaultyInputError for a bad one."""
 
     async def tell(self, job: str, request: Request) -> Told | Refusal:
         """Carries a request to a job; CommitError when its outcome is unknown."""

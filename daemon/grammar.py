@@ -29,7 +29,20 @@ def _submit(made: argparse.ArgumentParser) -> None:
     made.add_argument("file", metavar="FILE|-", help="a job file, JSON or TOML; - reads standard input")
     made.add_argument("--wait", action="store_true", help="watch the job until it ends or needs a person")
     made.add_argument(
+        "--dry-run", action="store_true", help="only say what it would become: its items, its first commands"
+    )
+    made.add_argument(
         "--again", action="store_true", help="the same content once more, deliberately as another job"
+    )
+
+
+def _lint(made: argparse.ArgumentParser) -> None:
+    made.add_argument("file", metavar="FILE", help="a workflow or a job file")
+    made.add_argument(
+        "--workflows",
+        default="",
+        metavar="FOLDER",
+        help="hold a job file's inputs against its workflow there",
     )
 
 
@@ -143,6 +156,15 @@ VERBS = (
         "hand in a job file",
         "resumectl submit attic.json --wait",
         _submit,
+    ),
+    Verb(
+        "lint",
+        "work",
+        "lint:lint",
+        "what is wrong with a workflow or job file, and what is worth a second thought",
+        "resumectl lint workflows.d/shrink.toml",
+        _lint,
+        alone=True,
     ),
     Verb(
         "list",

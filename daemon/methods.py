@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from . import api_contract, api_files, api_house, api_jobs, api_logs, api_past, api_retire
+from . import api_contract, api_files, api_house, api_jobs, api_logs, api_past, api_preview, api_retire
 from .api_contract import ContractAnswer
 from .api_files import LogAnswer, LogAsked, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
@@ -28,6 +28,7 @@ from .api_jobs import (
     ToldAnswer,
 )
 from .api_past import HistoryAnswer, HistoryAsked, WhyAnswer
+from .api_preview import PreviewAnswer, PreviewAsked
 from .api_retire import AsideAnswer, EndedAnswer, EndedAsked, LeaveAsked, PrunedAnswer
 from .desk import Reloaded
 from .grants import Role
@@ -90,6 +91,7 @@ METHODS = {
     "Prune": Method(Role.OPERATOR, Over.JOB, LeaveAsked, PrunedAnswer, api_retire.prune),
     "Reload": Method(Role.OPERATOR, Over.ALL, Nothing, Reloaded, api_house.reload),
     "Submit": Method(Role.SUBMITTER, Over.FILE, SubmitAsked, ToldAnswer, api_jobs.submit),
+    "Preview": Method(Role.SUBMITTER, Over.FILE, PreviewAsked, PreviewAnswer, api_preview.preview),
     "Pause": Method(Role.OPERATOR, Over.JOB, PauseAsked, ToldAnswer, api_jobs.pause),
     "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),
     "Cancel": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.cancel),

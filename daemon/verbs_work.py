@@ -28,10 +28,21 @@ def submit(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot submit {name}: not UTF-8 at byte {error.start}") from None
+    if asked.dry_run:
+        return _rehearse(screen, client, text, name)
     answer = client.call("Submit", file=text, name=name, again=asked.again)
     if not (asked.wait and screen.as_json):
         show_told(screen, answer)
     return waiting.follow(screen, client, answer["told"]["row"]["id"]) if asked.wait else control.EXIT_DONE
+
+
+def _rehearse(screen: Screen, client: Client, text: str, name: str) -> int:
+    """Say what the job would become; exit 1 when it would be held."""
+    from .render_preview import preview
+
+    answer = client.call("Preview", file=text, name=name)
+    screen.show(answer, preview(answer["preview"], screen.colour))
+    return control.EXIT_REFUSED if answer["preview"]["problem"] else control.EXIT_DONE
 
 
 def _read(path: str) -> bytes:

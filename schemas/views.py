@@ -76,6 +76,38 @@ class JobView:
 
 
 @frozen(kw_only=True)
+class CommandRow:
+    """One program as it would be started; `item` is empty for a step of the job itself."""
+
+    item: str
+    step: str
+    program: str
+    """`prepare`, `run` or `verify`."""
+    argv: tuple[str, ...]
+    """Private inputs are hidden. `WORKER` stands for the name of a worker that is not there yet."""
+
+
+@frozen(kw_only=True)
+class PreviewView:
+    """What a job file would become: its items, and the programs of its first tries. Nothing was admitted."""
+
+    job: str
+    workflow: str
+    version: int
+    exists: bool = False
+    """The file is a job that is there already; nothing else was looked at."""
+    items: int = 0
+    first: tuple[str, ...] = ()
+    """The first of the items."""
+    commands: tuple[CommandRow, ...] = ()
+    problem: str = ""
+    """Why its items cannot be listed as things are: it would be held, or tried again."""
+    said: str = ""
+    """The end of what was noted or printed while they were listed."""
+    note: str = ""
+
+
+@frozen(kw_only=True)
 class Quarantined:
     """A job set aside or unreadable: what is known of it."""
 

@@ -6,6 +6,9 @@ from attrs import field, frozen
 
 from .limits import Limits, OnFailed
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for that a workflow names without a folder."""
+
 
 class StepKind(StrEnum):
     """Whether a step is entered once for the job or once for each item."""

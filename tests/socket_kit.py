@@ -28,7 +28,17 @@ from resumed.schemas.errors import CommitError, FaultyInputError
 from resumed.schemas.events import Pause
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HouseView, ItemRow, JobRow, JobView, Possible, Quarantined, Told, WhyView
+from resumed.schemas.views import (
+    HouseView,
+    ItemRow,
+    JobRow,
+    JobView,
+    Possible,
+    PreviewView,
+    Quarantined,
+    Told,
+    WhyView,
+)
 
 STATUS = {"method": f"{control.INTERFACE}.Status"}
 
@@ -67,6 +77,12 @@ class FakeJobs:
         if not how["may"]("x"):
             return Refusal(code="not_permitted", reason="not of that workflow")
         raise FaultyInputError("cannot admit a.json", ("expected int, got string @ $.items",))
+
+    async def rehearse(self, raw: bytes, **how: Any) -> PreviewView | Refusal:
+        self.asked.append(raw)
+        if not how["may"]("x"):
+            return Refusal(code="not_permitted", reason="not of that workflow")
+        return PreviewView(job="attic", workflow="x", version=1)
 
     async def tell(self, job: str, request: Any) -> Told | Refusal:
         self.asked.append(request)

@@ -65,11 +65,11 @@ DOORS = {"front": words("resumed.daemon.client")}
 # The client half of the daemon: a whole `resumectl status` is one short process, so it starts light.
 CLIENT = words(
     "daemon/cli.py daemon/client.py daemon/completion.py daemon/grammar.py daemon/jobtext.py "
-    "daemon/keeping.py daemon/letters.py daemon/parsing.py daemon/pieces.py daemon/render.py "
-    "daemon/render_contract.py daemon/render_house.py daemon/render_jobs.py daemon/render_past.py "
-    "daemon/render_retire.py daemon/screen.py daemon/verbs_house.py daemon/verbs_jobs.py "
-    "daemon/verbs_past.py daemon/verbs_retire.py daemon/verbs_steer.py daemon/verbs_work.py "
-    "daemon/waiting.py"
+    "daemon/keeping.py daemon/letters.py daemon/lint.py daemon/parsing.py daemon/pieces.py "
+    "daemon/render.py daemon/render_contract.py daemon/render_house.py daemon/render_jobs.py "
+    "daemon/render_past.py daemon/render_preview.py daemon/render_retire.py daemon/screen.py "
+    "daemon/verbs_house.py daemon/verbs_jobs.py daemon/verbs_past.py daemon/verbs_retire.py "
+    "daemon/verbs_steer.py daemon/verbs_work.py daemon/waiting.py"
 )
 CLIENT_AT_ONCE = words("resumed.schemas.control")  # every other schema only inside a function
 

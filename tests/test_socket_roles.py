@@ -78,6 +78,7 @@ WHO = {
     "Prune": {Role.OPERATOR},
     "Reload": {Role.OPERATOR},
     "Submit": {Role.SUBMITTER},
+    "Preview": {Role.SUBMITTER},
     "Pause": {Role.OPERATOR},
     "Resume": {Role.OPERATOR},
     "Cancel": {Role.OPERATOR},

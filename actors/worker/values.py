@@ -42,6 +42,11 @@ def of_job(programs: Programs, run: Run) -> dict[str, str]:
 
 def of_try(programs: Programs, run: Run) -> dict[str, str]:
     """Every placeholder of one try of a step."""
+    return of_unit(programs, run) | {f"outputs.{name}": path for name, path in _earlier(run)}
+
+
+def of_unit(programs: Programs, run: Run) -> dict[str, str]:
+    """The placeholders of one try that do not stand for what earlier steps made; touches no file."""
     values = of_job(programs, run)
     values |= {
         "output": os.path.join(run.scratch, "output"),
@@ -57,9 +62,12 @@ def of_try(programs: Programs, run: Run) -> dict[str, str]:
             "source.rel": listing.origin_of(programs, run, values).relative(path) if path else "",
             "note": "",
         }
-    for name, path in _earlier(run):
-        values[f"outputs.{name}"] = path
     return values
+
+
+def output_file(run: Run, step: str) -> str:
+    """Where a try finds what an earlier step made."""
+    return os.path.join(run.scratch, "outputs", step)
 
 
 def missing(step: ProgramStep, values: Mapping[str, str]) -> list[str]:
