@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import anyio
 
-from resumed.schemas.errors import CommitError, StoreError
+from resumed.schemas.errors import CommitError, GoneError, StoreError
 from resumed.store import reserve
 from resumed.store.journal import Journal
 from resumed.store.layout import Layout
@@ -75,7 +75,7 @@ class DiskTrouble:
             return
         try:
             eased = await self._disk.call(reserve.give_up, self._layout)
-        except (StoreError, OSError) as trouble:
+        except (StoreError, OSError, GoneError) as trouble:
             logger.error("the reserve could not be given up: %s", trouble)
             return
         if eased:

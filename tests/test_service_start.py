@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_kit import eventually
+from daemon_kit import LOOPS, eventually
 from service_kit import BOTH, Service
 
 from resumed.actors import containment
@@ -110,6 +110,41 @@ def test_stop_before_the_loop_ends_the_start(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+REFUSALS_OF_A_DISK = {
+    "full, at the lock": ("open_lock", "ENOSPC", 75),
+    "failing, at the list of jobs": ("names", "EIO", 75),
+    "not ours to write": ("open_lock", "EACCES", 78),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS_OF_A_DISK)
+def test_what_a_disk_refuses_for_now_is_tried_again(case: str, tmp_path: Path) -> None:
+    """A start that a full or failing disk refuses ends with 75 and one sentence, wherever it had come to."""
+    call, number, code = REFUSALS_OF_A_DISK[case]
+    layout.create(tmp_path / "state", "id", Instant(wall=1, boot="b", up=1))
+    (tmp_path / "state" / "jobs" / "ab").mkdir()
+    program = (
+        "import errno, os, sys\n"
+        "from resumed.daemon import main\n"
+        "from resumed.store import durable\n"
+        f"real = durable.{call}\n"
+        "def refuse(path):\n"
+        f"    if {call!r} == 'names' and path.name != 'jobs':\n"
+        "        return real(path)\n"
+        f"    raise OSError(errno.{number}, os.strerror(errno.{number}), str(path))\n"
+        f"durable.{call} = refuse\n"
+        f"places = ['--state={tmp_path}/state', '--socket={tmp_path}/c', '--workflows={tmp_path}']\n"
+        "sys.exit(main.main(['serve', *places]))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    said = [line for line in ran.stderr.splitlines() if line.startswith("resumed: ")]
+
+    assert code == ran.returncode, ran.stderr
+    assert 1 == len(said)
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("service", LOOPS, indirect=True)
 def test_everything_is_read_again_at_a_signal_or_a_request(service: Service) -> None:
     """New workflows and what may change take effect at once; what may not is named with what to do."""
     settings = service.root / "resumed.toml"
@@ -148,6 +183,7 @@ def reload(service: Service) -> "subprocess.CompletedProcess[str]":
     return ran
 
 
+@pytest.mark.parametrize("service", LOOPS, indirect=True)
 def test_refused_start_leaves_nothing(service: Service) -> None:
     """A second daemon on a held store is refused with 75, and has made neither socket, lock nor folder."""
     service.up()
