@@ -87,6 +87,7 @@ class House:
             most_workers=most_workers,
         )
         self.supervisor.workshop.is_disk_trouble = self.trouble.noticed
+        self.supervisor.ease = self.trouble.ease
         house = {
             "release": release.VERSION,
             "store": str(layout.root),
@@ -170,7 +171,7 @@ class House:
         try:
             await worker.start(self._group)
         except StoreError as error:
-            await self.trouble.met(error)
+            self.trouble.noticed(error)
             raise
         return worker
 

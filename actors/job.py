@@ -33,6 +33,7 @@ from .machine.transition import transition
 from .machine.verdict import Unchanged, Verdict
 from .mailbox import Answered, Message, Offered
 from .publisher import Publisher
+from .trouble import Ease
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class House(Protocol):
     disk: Disk
     workshop: Workshop
     publisher: Publisher
+    ease: Ease
     draining: bool
     """True once the daemon ends: an attempt without open tries may be left to the next start."""
 
@@ -279,6 +281,8 @@ class JobActor:
                 recovered = await self.house.disk.call(self.house.load, self.entry.folder)
                 break
             except (CommitError, UnreadableError) as error:
+                if await self.house.ease(error):
+                    continue
                 self.entry.trouble = str(error)
                 self.entry.box.refuse_requests(error)
                 self.house.workshop.give_back(self.entry)

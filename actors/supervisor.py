@@ -45,6 +45,7 @@ from .publisher import Publisher
 from .roll import Roll, each_for_itself
 from .sequels import Sequels
 from .timers import Timers
+from .trouble import Ease, nothing_to_give
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class Supervisor:
         self.disk = disk
         self.reads = disk if reads is None else reads
         """Where whole jobs are read: a read that hangs must not take the threads that commit."""
+        self.ease: Ease = nothing_to_give
         self.admissions = Admissions(layout, disk)
         self.publisher = Publisher(self, disk, disk if places is None else places)
         self.draining = False
@@ -265,7 +267,7 @@ class Supervisor:
             try:
                 over = await self._once(entry)
             except (UnreadableError, CommitError) as error:
-                if error.eased:
+                if await self.ease(error):
                     continue
                 self._suspend(entry, error)
             except (DamagedError, NewerSchemaError) as error:

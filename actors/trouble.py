@@ -1,13 +1,14 @@
 """Trouble of the whole disk: known by its errno, eased by giving the reserve up, over once the disk works.
 
 While it lasts nothing new is taken in and no try is started, so that what room is left goes to outcomes,
-cancels and settles. It retries nobody's call and decides nothing about a job: a failed commit keeps the rule
-of its own log. A read that fails is the affair of one file.
+cancels and settles; the reserve is given up for a commit alone, never for what can wait. It retries nobody's
+call and decides nothing about a job: a failed commit keeps the rule of its own log. A read that fails is the
+affair of one file.
 """
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import anyio
@@ -23,6 +24,8 @@ from .disk import Disk
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Ease = Callable[[StoreError], Awaitable[bool]]
+"""Makes room for a commit that was refused; true when another try at once is worth it."""
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 SAYS = {
@@ -35,6 +38,11 @@ SAYS = {
 FIRST = 1.0
 MOST = 15.0
 """Seconds between two looks whether the disk works again."""
+
+
+async def nothing_to_give(_: StoreError) -> bool:
+    """Where there is no reserve."""
+    return False
 
 
 class DiskTrouble:
@@ -69,19 +77,18 @@ class DiskTrouble:
             self._changed(True)
         return True
 
-    async def met(self, error: Exception) -> None:
-        """Takes note, and makes room once: an error marked `eased` may be worth another try at once."""
-        if not self.noticed(error) or _errno_of(error) not in FULL:
-            return
+    async def ease(self, error: StoreError) -> bool:
+        """Makes room for the commit that this error refused; true when another try at once is worth it."""
+        if not isinstance(error, CommitError) or error.errno not in FULL:
+            return False
         try:
             eased = await self._disk.call(reserve.give_up, self._layout)
         except (StoreError, OSError, GoneError) as trouble:
             logger.error("the reserve could not be given up: %s", trouble)
-            return
+            return False
         if eased:
             logger.warning("the reserve of %d bytes was given up.", reserve.SIZE)
-            if isinstance(error, StoreError):
-                error.eased = True
+        return eased
 
     async def prepare(self) -> None:
         """Makes the reserve; a disk that has no room for it is in trouble from the start."""
@@ -117,15 +124,15 @@ class WatchedDisk:
         try:
             return await self._disk.call(function, *args)
         except (CommitError, OSError) as error:
-            await self._trouble.met(error)
+            self._trouble.noticed(error)
             raise
 
-    async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
+    async def append(self, log: Journal, raw: bytes, sequence: int, digest: str) -> None:
         """The line is durable, or CommitError."""
         try:
-            await self._disk.append(journal, raw, sequence, digest)
+            await self._disk.append(log, raw, sequence, digest)
         except CommitError as error:
-            await self._trouble.met(error)
+            self._trouble.noticed(error)
             raise
 
 

@@ -46,8 +46,6 @@ class StoreError(ResumedError):
         super().__init__(message)
         self.path = path
         self.errno = errno
-        self.eased = False
-        """True when room was made for just this call: once more, at once, may do."""
 
 
 class DamagedError(StoreError):

@@ -47,20 +47,30 @@ def fill(folder: Path) -> Path:
     return filler
 
 
+@pytest.fixture(params=LOOPS)
+def service(request: pytest.FixtureRequest, mounted: Path, tmp_path: Path) -> Iterator[Service]:
+    """A daemon whose store lies on the small disk."""
+    made = Service(tmp_path, request.param)
+    made.state = mounted / "state"
+    yield made
+    made.kill()
+
+
 @pytest.mark.root
-@pytest.mark.parametrize("backend", LOOPS)
-def test_full_disk_is_outlived(backend: str, mounted: Path, tmp_path: Path) -> None:
+def test_full_disk_is_outlived(service: Service, mounted: Path) -> None:
     """Fill the disk, cancel still works, free it, and all goes on with no restart and nothing lost."""
-    service = Service(tmp_path, backend)
-    service.state = mounted / "state"
     (service.workflows / "quick.toml").write_text(QUICK)
     (service.workflows / "quick.toml").chmod(0o644)
+    (service.root / "resumed.toml").write_text("workers = 1\n")
+    (service.root / "resumed.toml").chmod(0o600)
     process = service.up()
     for name, workflow in (("runs", "slow"), ("stopped", "slow"), ("later", "quick")):
         path = service.file(name, workflow, {"a": ""})
         assert 0 == service.ask("submit", str(path)).returncode
-    eventually(lambda: at_work(service, "runs"))
-    service.ask("pause", "stopped", "--now")
+        if name == "runs":
+            eventually(lambda: at_work(service, "runs"))
+    # The one worker is taken, so these two wait; whatever fills the disk does so before anybody needs room.
+    service.ask("pause", "stopped")
     waiting = mounted / "dropped.json"
     waiting.write_text(json.dumps({"workflow": "quick", "id": "dropped", "items": ["a"]}))
     waiting.chmod(0o600)
@@ -83,7 +93,6 @@ def test_full_disk_is_outlived(backend: str, mounted: Path, tmp_path: Path) -> N
     fsck = subprocess.run(
         [*service.command()[:3], "fsck", str(service.state)], capture_output=True, text=True, timeout=60
     )
-    service.kill()
 
     assert (0, 1) == (canceled.returncode, refused.returncode), (canceled, refused)
     assert "the disk is full; hand it in again once the disk works" in refused.stderr

@@ -337,19 +337,20 @@ def test_trouble_is_known_by_its_errno(case: str, store: Layout) -> None:
 
 @pytest.mark.anyio
 async def test_reserve_is_given_up_once(store: Layout) -> None:
-    """The first call that finds no room is told to try again; those after it wait, until there is room."""
+    """The first commit that finds no room is told to try again; those after it wait, and so does all else."""
     one = DiskTrouble(store, SystemClock(), InlineDisk(), lambda _: None)
     await one.prepare()
     watched = WatchedDisk(InlineDisk(), one)
     eased = []
+
+    def fail(number: int) -> None:
+        raise CommitError("x", errno=number)
+
     for number in (errno.EIO, errno.ENOSPC, errno.ENOSPC):
-
-        def fail(number: int = number) -> None:
-            raise CommitError("x", errno=number)
-
         with pytest.raises(CommitError) as caught:
-            await watched.call(fail)
-        eased.append(caught.value.eased)
+            await watched.call(fail, number)
+        assert (store.root / reserve.NAME).exists() != any(eased)
+        eased.append(await one.ease(caught.value))
 
     assert [False, True, False] == eased
     assert not (store.root / reserve.NAME).exists()
