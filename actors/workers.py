@@ -147,7 +147,8 @@ class WorkerProcess:
         """A control group with the limits of its workflow, where some were delegated to the daemon."""
         if self._contained.groups is None:
             return None
-        return self._contained.groups.make(self.name, None, None)
+        limits = self.contract.limits
+        return self._contained.groups.make(self.name, limits.memory, limits.pids_most())
 
     def _drop_group(self) -> None:
         if self._cgroup is not None:

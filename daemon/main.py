@@ -84,7 +84,11 @@ def _commands() -> Any:
 
     @top.command("check-config")
     @placed
-    @click.option("--passed", is_flag=True, help="the service manager passes the socket on")
+    @click.option(
+        "--passed",
+        is_flag=True,
+        help="as a service manager starts it: the socket passed on, control groups delegated",
+    )
     def check_config(config: str | None, passed: bool, **flags: str | None) -> None:
         """Look at all that `serve` would refuse, and at the workflow files; changes nothing."""
         _check_config(config, flags, passed)
@@ -143,7 +147,7 @@ def _check_config(config_file: str | None, flags: Mapping[str, str | None], pass
         from .grants import Grants
 
         premises.look(chosen, passed=passed)
-        shelf = serve.shelf_of(chosen)
+        shelf = serve.shelf_of(chosen, limits_hold=passed)
         shelf.reload()
         for problem in shelf.problems:
             print(f"! {logs.escape(problem)}")

@@ -135,14 +135,15 @@ def taken(start: Start) -> Iterator[Taken]:
         if not there:
             held.callback(_hold(layout, clock, start.take_over).release)
         groups = controlgroups.take(config.state, said=os.environ.get(controlgroups.SAID, ""))
-        shelf = shelf_of(config)
+        shelf = shelf_of(config, limits_hold=groups is not None and groups.can_limit())
         shelf.reload()
         yield Taken(start=start, layout=layout, seat=seat, shelf=shelf, clock=clock, groups=groups)
 
 
-def shelf_of(config: Config) -> WorkflowShelf:
-    """The workflow files that a configuration names, not read yet."""
-    return WorkflowShelf(config.workflows, configs.own_home(config, os.environ, os.geteuid()))
+def shelf_of(config: Config, *, limits_hold: bool) -> WorkflowShelf:
+    """The workflow files that a configuration names, not read yet; whether the kernel holds their limits."""
+    home = configs.own_home(config, os.environ, os.geteuid())
+    return WorkflowShelf(config.workflows, home, control_groups=limits_hold)
 
 
 def _hold(layout: Layout, clock: Clock, take_over: bool) -> Lock:

@@ -25,6 +25,7 @@ from worker_kit import WAIT, Desk, alive, one_step
 from resumed.actors import containment, controlgroups
 from resumed.actors.containment import Containment, Identity
 from resumed.actors.controlgroups import Groups
+from resumed.schemas import frames
 
 ESCAPING = 'setsid sh -c \'sleep 600 & echo $! > "$0"; wait\' "$1" >/dev/null 2>&1 & sleep 600'
 
@@ -239,6 +240,8 @@ class Kernel:
         os.setxattr(self.place, "user.delegate", b"1")
         self.said: list[tuple[str, str]] = []
         self.refuses: dict[str, int] = {}
+        self.joined: Path | None = None
+        """A group that lets processes in: files that are not there are what this tree refuses with."""
         patch.setattr(controlgroups, "_write", self.write)
 
     def write(self, file: Path, text: str) -> None:
@@ -250,6 +253,8 @@ class Kernel:
             file.write_text(" ".join(sorted({*file.read_text().split(), text.removeprefix("+")})))
         if file.name == "memory.max":
             (file.parent / "memory.swap.max").touch()
+        if file.parent == self.joined:
+            (file.parent / "cgroup.procs").touch()
 
 
 @pytest.fixture
@@ -275,6 +280,54 @@ def test_limits_stand_before_a_worker_starts(kernel: Kernel, tmp_path: Path) -> 
     ] == kernel.said
     assert (f"/{name}", "cgroup:[7]") == (made.path, made.space)
     assert [made.place] == [each.place for each in groups.strays()]
+
+
+@pytest.mark.anyio
+async def test_workers_get_the_limits_of_their_workflow(kernel: Kernel, tmp_path: Path) -> None:
+    """Memory and processes stand in the group as the workflow has them, before the keeper has joined it."""
+    groups = controlgroups.take(tmp_path / "state", kernel.proc)
+    assert groups is not None
+    limited = one_step("true", more='[limits]\nmemory = "64MiB"\npids = 40\n')
+    made = Desk(tmp_path, Containment(groups))
+    place = groups._group(f"{groups.store}-w1").place
+    kernel.joined = place
+    async with anyio.create_task_group() as group:
+        await made.start(group, limited)
+        joined = (place / "cgroup.procs").read_text()
+        made.worker.kill()
+        with anyio.fail_after(WAIT):
+            await made.gone.wait()
+    made.close()
+
+    assert [("memory.max", str(64 << 20)), ("memory.swap.max", "0"), ("pids.max", "41")] == [
+        (Path(name).name, text) for name, text in kernel.said if groups.store in name
+    ]
+    assert "0" == joined
+    assert [True] == [proven for _, proven in made.ends]
+
+
+@pytest.mark.anyio
+async def test_worker_that_cannot_join_its_group_is_not_started(kernel: Kernel, tmp_path: Path) -> None:
+    """Where the keeper cannot join, nothing is started outside of the group, and that is known."""
+    groups = controlgroups.take(tmp_path / "state", kernel.proc)
+    assert groups is not None
+    made = Desk(tmp_path, Containment(groups))
+    started: list[frames.FromWorker] = []
+    async with anyio.create_task_group() as group:
+
+        async def start() -> None:
+            started.append(await made.start(group, one_step("true")))
+
+        group.start_soon(start)
+        with anyio.fail_after(WAIT):
+            await made.gone.wait()
+        group.cancel_scope.cancel()
+    said = (made.workers / "w1.stderr").read_text()
+    made.close()
+
+    assert [] == started
+    assert [True] == [proven for _, proven in made.ends]
+    assert said.startswith("cannot join ")
 
 
 def test_no_limits_are_written_where_none_are_wanted(kernel: Kernel, tmp_path: Path) -> None:
