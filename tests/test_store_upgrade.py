@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import daemon_kit
 import pytest
 from attrs import evolve
 from faults.seam import Kill, Killed, Seam
@@ -278,3 +279,36 @@ def test_checkpoint_before_a_migration_stays(place: layout.Layout) -> None:
     for one in files.listing(folder).checkpoints[1:]:
         (folder / str(one)).unlink()
     assert found.snapshot == recovery.load(folder, apply).snapshot
+
+
+@pytest.mark.parametrize("backend", daemon_kit.LOOPS)
+def test_daemon_goes_on_with_the_store_of_the_first_release(
+    unpacked: Path, tmp_path: Path, backend: str
+) -> None:
+    """Today's daemon takes it up: what waited waits, what a person asks for is done, nothing is lost."""
+    daemon = daemon_kit.Daemon(tmp_path, backend)
+    shutil.copytree(unpacked, daemon.state)
+    daemon.start()
+    try:
+        canceled = daemon.ask("cancel", "paused-1", "--reason", "the press is gone")
+        assert 0 == canceled.returncode, canceled.stderr
+        place = layout.Layout(daemon.state)
+        daemon_kit.eventually(lambda: place.archived("paused-1").stat())
+        listed = json.loads(daemon.ask("list", "-a", "--json").stdout)
+        shown = {row["id"]: row["status"] for kind in ("jobs", "ended") for row in listed.get(kind, [])}
+        output = daemon.ask("output", "report-1", "big-1")
+    finally:
+        daemon.end()
+    ended = recovery.load(place.archived("paused-1"), apply)
+
+    assert "canceled" == shown["paused-1"]
+    assert {job: SAID["jobs"][job]["status"] for job in ("flow-1", "held-1", "once-1", "report-1")} == {
+        job: shown[job] for job in ("flow-1", "held-1", "once-1", "report-1")
+    }
+    assert {job: one["status"] for job, one in SAID["jobs"].items() if one["where"] == "archive"} == {
+        job: shown[job] for job, one in SAID["jobs"].items() if one["where"] == "archive"
+    }
+    assert "big 1\n" * 5000 == output.stdout
+    assert STATE_SCHEMA == ended.level
+    assert SAID["jobs"]["paused-1"]["items"][0] == told(ended)["items"][0]
+    assert check.CLEAN == check.verdict_of(fsck.check(place.root, apply).findings)
