@@ -6,6 +6,7 @@ from resumed.schemas import codec, inputs
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Item, ItemState, Status
+from resumed.schemas.ledger import WaitKind
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import ItemRow, JobRow, JobView
 from resumed.schemas.workflow import Programs
@@ -61,6 +62,8 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
         if others:
             return f"after {others[0]}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
         # When, stands in `wakes`: a parked job's row is made once.
+        if any(row.kind is WaitKind.BREAKER for row in snapshot.waits):
+            return "too many failures: tries one"
         return "starts" if snapshot.waits else "tries again" if due.next_start(snapshot, now) else ""
     if status is Status.READY:
         return "a free worker"

@@ -9,12 +9,13 @@ from attrs import evolve
 
 from resumed.schemas.instant import Instant, spell
 from resumed.schemas.job import Item, ItemState, SourceReport, Status, Try
+from resumed.schemas.ledger import WaitKind
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
 
 from . import past, possible, views
-from .machine import due, limits, schedule, standing
+from .machine import breaker, due, limits, schedule, standing
 
 MOST_EVENTS = 6
 LOOK_BACK = 300
@@ -47,6 +48,7 @@ NOT_DONE = {
     "import": "start a worker: the author's module cannot be loaded",
     "actor_died": "look after it: the daemon failed at it again and again",
     "too_large": "record what it did: it is too large for one line",
+    breaker.BREAKER: "try any more: each try fails with the same reason",
     limits.BUDGET: "start anything new: it has used what it may",
     schedule.AFTER: "start: it comes after a job that will not complete by itself",
 }
@@ -104,7 +106,8 @@ def _reason(snapshot: Snapshot, row: JobRow, now: Instant) -> str:
     if snapshot.outcome is not None and not snapshot.outcome.reason:
         left_out = snapshot.items.count(ItemState.SKIPPED)
         done = f"{row.done} of {row.total} items done" if row.total else "its last step finished"
-        return done + (f", {left_out} left out" if left_out else "")
+        done += f", {left_out} left out" if left_out else ""
+        return done + (f", {row.failed} failed and left behind" if row.failed else "")
     return standing.why(snapshot, now)
 
 
@@ -217,7 +220,9 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
             if wait.event:
                 yield WhyWake(said=f"{wait.event}, once it has completed")
             elif wait.deadline is not None:
-                yield WhyWake(said="its time to start", at=spell(wait.deadline.wall))
+                tried = wait.kind is WaitKind.BREAKER
+                said = "trying one item alone" if tried else "its time to start"
+                yield WhyWake(said=said, at=spell(wait.deadline.wall))
         if not snapshot.waits and (at := due.next_start(snapshot, now)) is not None:
             yield WhyWake(said="starting", at=spell(at.wall))
     if snapshot.job.deadline is not None and snapshot.expiry is None and snapshot.cancel is None:

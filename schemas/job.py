@@ -317,6 +317,19 @@ class Budget:
 
 
 @frozen(kw_only=True)
+class Breaker:
+    """Failures in a row with one reason; `units` are those that failed since the last wait, in order."""
+
+    key: str
+    """What they have in common."""
+    reason: str
+    """Of the last one, as it was said."""
+    units: tuple[str, ...] = ()
+    waits: int = 0
+    """How often the job has waited because of them; above 0, one try goes ahead alone."""
+
+
+@frozen(kw_only=True)
 class Authority:
     """What a later worker acts under, as it was saved."""
 

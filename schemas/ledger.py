@@ -90,6 +90,8 @@ class WaitKind(StrEnum):
     EVENT = "event"
     RATE_LIMIT = "rate_limit"
     ASYNC_JOB = "async_job"
+    BREAKER = "breaker"
+    """Failures in a row: one try goes ahead alone at the instant in `deadline`."""
     OTHER_JOB = "other_job"
     """The job named in `event`, until it has completed."""
 

@@ -18,6 +18,7 @@ FAILURES_IN_A_ROW = 5
 NONE = "none"
 """How a workflow file says that there is no such limit."""
 MOST_COUNT = 10**12
+MOST_FAILURES = 1000
 
 _MONEY = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?\Z")
 
@@ -126,6 +127,13 @@ def count(value: object) -> int:
     return value
 
 
+def failures(value: object) -> int:
+    """A number of failures in a row, small enough to be kept one by one."""
+    if count(value) > MOST_FAILURES:
+        raise ValueError(f"expected at most {MOST_FAILURES}, got {value}")
+    return count(value)
+
+
 def span(value: object) -> float:
     """Seconds of a duration text, more than none."""
     if type(value) is not str:
@@ -144,7 +152,7 @@ _READERS: dict[str, Any] = {
     "deadline": span,
     "memory": sizes.read,
     "pids": count,
-    "failures_in_a_row": count,
+    "failures_in_a_row": failures,
 }
 
 

@@ -6,6 +6,7 @@ from .instant import Instant
 from .job import (
     Attempt,
     Authority,
+    Breaker,
     Budget,
     CodeVersion,
     Each,
@@ -56,6 +57,7 @@ class Snapshot:
     outcome: Outcome | None = None
     budget: Budget = field(factory=Budget)
     used: Budget = field(factory=Budget)
+    breaker: Breaker | None = None
     authority: Authority | None = None
     effects: tuple[Effect, ...] = ()
     approvals: tuple[Approval, ...] = ()
@@ -89,6 +91,7 @@ class Changes:
     outcome: Outcome | None = None
     budget: Budget | None = None
     used: Budget | None = None
+    breaker: Breaker | None = None
     waits: tuple[Wait, ...] | None = None
     """All open waits, when any of them changed."""
     sources: SourceReport | None = None

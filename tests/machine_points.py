@@ -137,6 +137,21 @@ def _at_its_limit() -> Play:
     return play
 
 
+def _failing(waits: int = 0) -> Play:
+    """Two failures in a row are what this workflow takes, and the one after each of so many waits."""
+    contract = evolve(CONTRACT, limits=Limits(failures_in_a_row=2))
+    play = Play.fan_out("a", "b", parallel=2, contract=contract)
+    play.start("a", "b")
+    for unit in ("a", "b"):
+        play.does(play.raised(unit))
+    for _ in range(waits):
+        play.wait(500.0)
+        play.does(events.Tick())
+        play.start("a")
+        play.does(play.raised("a"))
+    return play
+
+
 POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     # the point -> the unit that is looked at, and a job that stands there
     "Waiting for its time to start": ("", _waits_for_time),
@@ -148,6 +163,8 @@ POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     "An item runs, repeatable": ("a", lambda: _item_running("read")),
     "An item runs, not repeatable": ("a", lambda: _item_running("post")),
     "Waiting for a retry": ("a", _waiting),
+    "Waiting, too many tries have failed in a row": ("a", _failing),
+    "Held: they go on failing": ("a", lambda: _failing(3)),
     "A fan-out with items left, none running": ("b", _items_left),
     "Paused": ("b", _paused),
     "Held, at a job step": ("", _held),

@@ -64,6 +64,16 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
         [],
     ),
     "Waiting for a retry": ("waiting", ["starting"], ["start before its time"]),
+    "Waiting, too many tries have failed in a row": (
+        "waiting",
+        ["trying one item alone"],
+        ["start before its time"],
+    ),
+    "Held: they go on failing": (
+        "held",
+        ["anna, and nothing else"],
+        ["try any more: each try fails with the same reason"],
+    ),
     "A fan-out with items left, none running": (
         "ready",
         ["a free worker"],

@@ -1,4 +1,4 @@
-"""Limits in the living house: the timer that holds a job at its cap, and what a person may do there."""
+"""Limits in the living house: the timer at the cap, the breaker, and what a person may do about both."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,7 +13,7 @@ from loop.world import World
 
 from resumed.actors.entry import Stage
 from resumed.schemas import decisions, frames
-from resumed.schemas.job import Budget, Ending
+from resumed.schemas.job import Budget, Ending, ItemState
 from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
@@ -126,5 +126,43 @@ def test_money_that_is_spent_stops_the_next_start(backend: str) -> None:
             await one.until(lambda: one.entry("harbour") is None)
 
             assert "3" == one.snapshot("harbour").used.usd
+
+    play(backend, case)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_failures_in_a_row_make_the_job_wait_and_then_ask(backend: str, kill: bool) -> None:
+    """While another system is away, no item is used up: some tries, three waits that outlive the daemon, a
+    hold; a person's word and its return bring every item to its end."""
+
+    async def case(root: Path) -> None:
+        away = True
+
+        def says(frame: frames.Run) -> decisions.Answer:
+            if frame.item and away:
+                refused = decisions.TryAgain(reason=f"cannot reach cms for {frame.item}", code="exit-7")
+                return decisions.Answer(decided=refused)
+            return cases.usual(3)(frame)
+
+        contracts = [world.contract(tries=1, backoff_max=100.0)]
+        async with cases.made(root, says=says, contracts=contracts, most_workers=3) as one:
+            await one.start()
+            names = [f"i-{number}" for number in range(20)]
+            await one.admit("harbour", names)
+            for _ in range(20 if kill else 0):
+                await one.passes(35.0)
+                await one.kill()
+                await one.start()
+            assert (await until_held(one, "harbour")).startswith("breaker: 5 tries in a row failed")
+            runs = sum(bool(ran.unit) for ran in one.witness.ran)
+            assert runs <= 5 + 2 + 3
+            assert {0} == {item.failures for item in one.snapshot("harbour").items}
+            away = False
+            assert isinstance(await ask(one, "harbour", "Resume"), Told)
+            await one.until(lambda: one.entry("harbour") is None)
+
+            outcome = one.snapshot("harbour").outcome
+            assert Ending.COMPLETED == (outcome and outcome.ending)
+            assert 20 == one.snapshot("harbour").items.count(ItemState.DONE)
 
     play(backend, case)

@@ -54,7 +54,7 @@ from resumed.schemas.events import Placing
 from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import Budget, Ending, ItemState, PinKind, Source, Status, Try
 from resumed.schemas.ledger import Obstacle, WaitKind
-from resumed.schemas.limits import Limits
+from resumed.schemas.limits import Limits, OnFailed
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 from resumed.schemas.workflow import OnChange
@@ -417,7 +417,8 @@ class History:
         assert standing.why(snapshot, now)
         for command in standing.commands(snapshot):
             self.is_possible(snapshot, command)
-        assert not (snapshot.waits and snapshot.tries)
+        # Only the breaker opens while tries are open, and those end by themselves.
+        assert not snapshot.tries or all(row.kind is WaitKind.BREAKER for row in snapshot.waits)
         if snapshot.outcome is not None:
             assert ({}, {}, None) == (snapshot.tries, snapshot.publications, snapshot.attempt)
             assert due.next_due(snapshot, now) is None
@@ -453,7 +454,11 @@ def began(limited: bool, waits: bool, reopens: bool) -> Line:
         after=after,
         not_before=not_before,
         budget=Budget(usd="2.5", tokens=20, active_seconds=900.0) if limited else None,
-        contract=evolve(CONTRACT, limits=Limits(usd="20", active_time=None)),
+        contract=evolve(
+            CONTRACT,
+            limits=Limits(usd="20", active_time=None, failures_in_a_row=2 if reopens else 5),
+            on_failed=OnFailed.CONTINUE if limited else OnFailed.STOP if waits else OnFailed.HOLD,
+        ),
         on_change=OnChange.REOPEN if reopens else OnChange.HOLD,
     )
 
@@ -507,6 +512,7 @@ def test_histories_reach_what_they_are_for() -> None:
     holds: Counter[str] = Counter()
     endings: Counter[Any] = Counter()
     compared: set[str] = set()
+    breakers = 0
     for seed in range(200):
         history = lived(seed)
         total += history.seen
@@ -524,6 +530,12 @@ def test_histories_reach_what_they_are_for() -> None:
             for word in ("held", "reopened", "kept", "over")
             if getattr(report, word)
         }
+        breakers += any(
+            row.kind is WaitKind.BREAKER
+            for line in history.lines
+            for entry in line.entries
+            for row in entry.changes.waits or ()
+        )
         endings[history.snapshot.outcome and history.snapshot.outcome.ending] += 1
 
     reached = {event for event, verdict in total if verdict == "Entry"}
@@ -535,3 +547,4 @@ def test_histories_reach_what_they_are_for() -> None:
     assert {"held", "reopened", "kept", "over"} <= compared
     codes = {"items_failed", "items_held", "not_gone", "worker", "interrupted", "after", "budget"}
     assert codes <= set(holds)
+    assert breakers

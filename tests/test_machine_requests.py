@@ -46,6 +46,8 @@ ANSWERS = {
     "An item runs, repeatable": "paused paused = canceling = =",
     "An item runs, not repeatable": "paused paused = canceling = =",
     "Waiting for a retry": "paused paused = canceled = =",
+    "Waiting, too many tries have failed in a row": "paused paused = canceled = =",
+    "Held: they go on failing": "paused paused resumed canceled = =",
     "A fan-out with items left, none running": "paused paused = canceled = =",
     "Paused": "= = resumed canceled = =",
     "Paused, an item runs on": "= paused resumed canceling = =",

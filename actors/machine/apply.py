@@ -12,9 +12,9 @@ from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 
 SCALARS = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
-    *("budget", "used", "waits", "sources"),
+    *("budget", "used", "breaker", "waits", "sources"),
 )
-CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold"})
+CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold", "breaker"})
 
 
 def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from resumed.schemas.durations import MOST
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import (
     Attempt,
+    Breaker,
     Budget,
     Each,
     Hold,
@@ -32,7 +33,7 @@ NOT_GONE = "not_gone"
 itself under it, however the job was told to end (DESIGN.md, I6)."""
 
 
-CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold")
+CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold", "breaker")
 SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "waits", "sources")
 """What a change gives a whole new value, or empties."""
 
@@ -56,6 +57,7 @@ class Draft:
         self.outcome: Outcome | None = snapshot.outcome
         self.budget: Budget = snapshot.budget
         self.used: Budget = snapshot.used
+        self.breaker: Breaker | None = snapshot.breaker
         self.waits: tuple[Wait, ...] = snapshot.waits
         self.sources: SourceReport | None = snapshot.sources
         self.newest = snapshot.newest

@@ -8,9 +8,10 @@ number. A `start` is a claim on a slot, not a task: it may lapse (a pause) and r
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import ItemState
+from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
-from . import limits, pins
+from . import breaker, limits, pins
 from .limits import Standing
 
 NEAR_SECONDS = 60.0
@@ -30,16 +31,22 @@ def blocked(standing: Standing) -> bool:
     )
 
 
+def stops(standing: Standing) -> bool:
+    """True once an item of a job has failed that starts nothing more then."""
+    failed = standing.each is not None and standing.items.count(ItemState.FAILED)
+    return bool(failed) and standing.contract.on_failed is OnFailed.STOP
+
+
 def room(standing: Standing) -> int:
     """How many more tries the position allows beside the open ones."""
-    if standing.each is None:
+    if standing.each is None or breaker.alone(standing):
         return 0 if standing.tries else 1
     return max(0, standing.each.parallel - len(standing.tries))
 
 
 def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
     """Up to `most` units whose next try may start now, in order, within what the position allows."""
-    if most <= 0 or standing.waits or blocked(standing):
+    if most <= 0 or standing.waits or blocked(standing) or stops(standing):
         return []
     most = min(most, room(standing))
     if most <= 0:
@@ -143,7 +150,7 @@ def next_start(standing: Standing, now: Instant) -> Instant | None:
 
     A time that has come is no longer waited for: such a unit is `wanted`, and waits for a slot.
     """
-    if blocked(standing):
+    if blocked(standing) or stops(standing):
         return None
     if standing.waits:
         return _last_wait(standing)

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from resumed.schemas.instant import later
 from resumed.schemas.job import Item, ItemState, StopReason
 
+from . import breaker
 from .backoff import backoff
 from .draft import Draft
 
@@ -118,6 +119,12 @@ def count_failure(draft: Draft, unit: Item, code: str, reason: str) -> str:
     """Count a failed try of the unit: another after a pause while the limit allows, else an item has failed
     and a job step is held."""
     step = draft.step_of(unit)
+    left = breaker.failed(draft, unit, code, reason)
+    if left is not None:
+        # The wait before the next try is the job's own.
+        unit = evolve(unit, state=ItemState.PENDING, failures=left, crashes=0, not_before=None)
+        draft.put(evolve(unit, code=code, reason=reason))
+        return "again"
     failures = unit.failures + 1
     unit = evolve(unit, failures=failures, crashes=0, code=code, reason=reason)
     if failures >= draft.tries_most(unit):

@@ -9,7 +9,7 @@ from resumed.schemas import events
 from resumed.schemas.job import Ending, Hold, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
-from . import limits, publishing, schedule, sources
+from . import breaker, limits, publishing, schedule, sources
 from .draft import Draft
 from .settle import enter, settle
 from .verdict import Unchanged
@@ -79,6 +79,8 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
     else:
         if hold is not None and hold.code == schedule.AFTER:
             schedule.go_on(draft)
+        if hold is not None and hold.code == breaker.BREAKER:
+            breaker.close(draft)
         draft.hold = None
         if draft.position.state is ItemState.HELD:
             draft.put(_afresh(draft, draft.position))

@@ -13,6 +13,7 @@ from resumed.schemas.instant import Instant, reached, spell
 from resumed.schemas.job import Job
 from resumed.schemas.jobfile import JobFile
 from resumed.schemas.ledger import Obstacle, Wait, WaitKind
+from resumed.schemas.snapshot import Snapshot
 
 from .draft import Draft
 from .verdict import Unchanged
@@ -111,10 +112,14 @@ def _reason(draft: Draft) -> str:
     return f"it starts after {'; and after '.join(blocked)}" if blocked else ""
 
 
-def said(waits: tuple[Wait, ...]) -> str:
-    """What a job that has such waits waits for, as the rest of a sentence."""
+def said(snapshot: Snapshot) -> str:
+    """What a job that has waits waits for."""
+    waits = snapshot.waits
     others = [row.event for row in waits if row.kind is WaitKind.OTHER_JOB]
     parts = [f"until {spell(row.deadline.wall)}" for row in waits if row.deadline is not None]
+    if snapshot.breaker is not None and any(row.kind is WaitKind.BREAKER for row in waits):
+        most = snapshot.contract.limits.failures_in_a_row
+        parts[-1] += f", since {most} tries in a row failed with one reason: {snapshot.breaker.reason}"
     if others:
         shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         parts.append(f"for {shown} to complete")

@@ -3,11 +3,12 @@ attempt; and what holds a job by its own records.
 """
 
 from resumed.schemas.job import Ending, Item, ItemState, Outcome
+from resumed.schemas.limits import OnFailed
 from resumed.schemas.records import replaced
 
 from . import limits, schedule
 from .draft import Draft
-from .due import is_near
+from .due import is_near, stops
 
 
 def settle(draft: Draft) -> None:
@@ -26,10 +27,12 @@ def _settle_fan_out(draft: Draft) -> None:
     if each is None or draft.tries or draft.stopping():
         return
     count = draft.items.count
-    pending = count(ItemState.PENDING) - draft.items.outside
-    if pending or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW):
-        return
     failed, held = count(ItemState.FAILED), count(ItemState.HELD)
+    pending = count(ItemState.PENDING) - draft.items.outside
+    if (pending or count(ItemState.IN_PROGRESS) or count(ItemState.REVIEW)) and not stops(draft):
+        return
+    if draft.contract.on_failed is OnFailed.CONTINUE:
+        failed = 0  # left behind
     if failed or held:
         if draft.hold is None:
             draft.set_hold(*_items_hold(draft, failed, held))
@@ -39,7 +42,8 @@ def _settle_fan_out(draft: Draft) -> None:
 
 
 def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
-    bad = [item for item in draft.items if item.state in (ItemState.FAILED, ItemState.HELD)]
+    states = (ItemState.FAILED, ItemState.HELD) if failed else (ItemState.HELD,)
+    bad = [item for item in draft.items if item.state in states]
     first = bad[0]
     parts = [f"{failed} failed" if failed else "", f"{held} held" if held else ""]
     said = " and ".join(part for part in parts if part)

@@ -104,7 +104,7 @@ def why(snapshot: Snapshot, now: Instant) -> str:
         row = next(iter(snapshot.publications.values()))
         return f"publishing {row.destination}"
     if snapshot.waits:
-        return schedule.said(snapshot.waits)
+        return schedule.said(snapshot)
     if wanted(snapshot, now, 1):
         return "ready to start as soon as a worker is free"
     if next_start(snapshot, now) is not None:

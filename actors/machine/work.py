@@ -24,7 +24,7 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import handing, limits, publishing, sources
+from . import breaker, handing, limits, publishing, sources
 from .draft import NOT_GONE, Draft
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
@@ -34,6 +34,12 @@ from .verdict import Unchanged
 Choice = str | Refusal | Unchanged
 
 _OF_ITEMS = decisions.NextStep | decisions.Accepted | decisions.LeftOut | decisions.SourceChanged
+
+NEITHER = (
+    *(decisions.TryAgain, decisions.CutOff, decisions.Later),
+    *(decisions.Compared, decisions.SourceChanged),
+)
+"""Answers that end no row of failures: failures themselves, waits for a rate limit, and words on sources."""
 
 SUSPECT_CRASHES = 2
 """From this many deaths in a row on, a unit starts alone, store-wide (DESIGN.md section 3)."""
@@ -80,6 +86,8 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     else:
         if unit.id == "":
             draft.state = dict(event.answer.state)
+        if not isinstance(decided, NEITHER):
+            breaker.close(draft)
         if publishes:
             choice = publishing.begin(draft, unit, event, row.stop is StopReason.SKIP)
         else:

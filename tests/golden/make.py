@@ -262,6 +262,7 @@ def snapshot() -> Snapshot:
             attempts=5, turns=6, tool_calls=7, tokens=8, usd="1.50", active_seconds=9.5, deadline=m(7200)
         ),
         used=j.Budget(attempts=1, tokens=2, usd="0.000001"),
+        breaker=j.Breaker(key="exit-1 exit #", reason="exit 1", units=("p-0003",), waits=1),
         authority=j.Authority(
             actor="ada", scopes=("cms:write",), policy="p1", approval="a1", target="cms", expiry=m(100)
         ),
@@ -403,6 +404,7 @@ def changes(snap: Snapshot) -> Changes:
         outcome=snap.outcome,
         budget=snap.budget,
         used=snap.used,
+        breaker=snap.breaker,
         waits=snap.waits,
         sources=snap.sources,
         cleared=("hold", "pause"),
