@@ -88,7 +88,8 @@ def piece(folder: Path, artifact: Artifact, offset: int, most: int) -> Piece:
     elif artifact.text is not None:
         content = artifact.text.encode()[start : start + most]
     elif artifact.path:
-        content = artifacts.read_piece_of(Path(artifact.path), start, min(most, artifact.size - start))
+        known = (artifact.device, artifact.inode)
+        content = artifacts.read_piece_of(Path(artifact.path), start, min(most, artifact.size - start), known)
     else:
         content = artifacts.read_piece(folder, artifact.sha256, start, min(most, artifact.size - start))
     return Piece(start, content, artifact.size, artifact.sha256)

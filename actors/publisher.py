@@ -18,6 +18,9 @@ from .disk import Disk
 from .entry import JobEntry
 from .mailbox import Message
 
+LARGE = 1024 * 1024
+"""Bytes of an output that is copied beside the threads that commit."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -47,7 +50,11 @@ class Publisher:
 
     async def keep(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
         """The answer with its output made durable."""
-        return await self._disk.call(outputs.keep, entry.folder, entry.id, event)
+        offer = outputs.offer_of(event)
+        # What takes long to copy must not take a thread that commits.
+        large = offer is not None and offer.size > LARGE
+        threads = self._places if large else self._disk
+        return await threads.call(outputs.keep, entry.folder, entry.id, event)
 
     def start(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Begin what is due of the unit's publication, unless an attempt of that number is under way."""
@@ -68,10 +75,17 @@ class Publisher:
         row = snapshot.publications[unit]
         act = publish.place if row.stop is None else publish.withdraw
         try:
-            outcome, reason = await self._places.call(act, row)
+            came = await self._places.call(act, row)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job hears of it
-            outcome, reason = Placing.REFUSED, f"cannot publish {row.destination}: {error}"
-        if outcome is not Placing.PUBLISHED and reason:
-            logger.warning("%s, for %s of %s", reason, unit or "a step", entry.id)
-        event = events.Placed(unit=unit, number=row.number, outcome=outcome, reason=reason)
+            came = publish.Came(Placing.REFUSED, f"cannot publish {row.destination}: {error}")
+        if came.reason:
+            logger.warning("%s, for %s of %s", came.reason, unit or "a step", entry.id)
+        event = events.Placed(
+            unit=unit,
+            number=row.number,
+            outcome=came.outcome,
+            reason=came.reason,
+            device=came.device,
+            inode=came.inode,
+        )
         self._desk.post(entry, Message(event))

@@ -159,12 +159,17 @@ class Placing(StrEnum):
 
 @frozen(kw_only=True)
 class Placed:
-    """An attempt to publish an output is over; `reason` says why where it did not end as it should."""
+    """An attempt to publish an output is over; `reason` says why where it did not end as it should.
+
+    `device` and `inode` are of the file that bears the name now, where it is published.
+    """
 
     unit: str
     number: int
     outcome: Placing
     reason: str = ""
+    device: int = 0
+    inode: int = 0
 
 
 @frozen(kw_only=True)

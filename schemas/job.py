@@ -113,7 +113,8 @@ class Artifact:
 
     Up to 16 KiB travel here: as `text` when the bytes are UTF-8, else as `base64` beside a lossy `text`
     (each undecodable byte shown as U+FFFD). Larger ones are files: `artifacts/<sha256>` in the job's folder.
-    One kept by reference has no copy: it lies at `path`, where it was published.
+    One kept by reference has no copy: it lies at `path`, where it was published, and is that very file
+    (`device` and `inode`, the lowest 53 bits of each) or nothing.
     """
 
     name: str
@@ -125,6 +126,8 @@ class Artifact:
     provenance: Provenance | None = None
     access_policy: str = "owner"
     path: str = ""
+    device: int = 0
+    inode: int = 0
 
 
 class ItemState(StrEnum):

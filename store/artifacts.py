@@ -5,7 +5,7 @@ import re
 import stat
 from pathlib import Path
 
-from resumed.schemas import codec
+from resumed.schemas import codec, strict
 from resumed.schemas.errors import DamagedError, FaultyInputError
 
 from . import durable, files
@@ -80,12 +80,18 @@ def read_piece(folder: Path, sha256: str, offset: int, size: int) -> bytes:
     return read_piece_of(path(folder, sha256), offset, size)
 
 
-def read_piece_of(target: Path, offset: int, size: int) -> bytes:
-    """The same of a file that lies elsewhere: an output that is kept by reference."""
+def read_piece_of(target: Path, offset: int, size: int, known: tuple[int, int] | None = None) -> bytes:
+    """The same of a file that lies elsewhere, an output that is kept by reference: `known` is its device and
+    inode. Somebody may have put another file in its place, which they could not read themselves.
+    """
     with durable.reading(target):
         if not durable.exists(target):
             raise DamagedError(f"cannot read artifact {target}: it is missing", path=str(target))
         fd = durable.open_read(target)
+        if known is not None and not _is_it(fd, known):
+            durable.close(fd)
+            said = f"cannot read {target}: it is not the file that was published there"
+            raise DamagedError(said, path=str(target))
         found = b""
         try:
             while part := durable.read_at(fd, size - len(found), offset + len(found)):
@@ -95,6 +101,11 @@ def read_piece_of(target: Path, offset: int, size: int) -> bytes:
     if len(found) < size:
         raise DamagedError(f"cannot read artifact {target}: it is shorter than recorded", path=str(target))
     return found
+
+
+def _is_it(fd: int, known: tuple[int, int]) -> bool:
+    there = durable.status_of(fd)
+    return (there.st_dev & strict.MAX_INT, there.st_ino & strict.MAX_INT) == known
 
 
 def _is_kept(target: Path, sha256: str) -> bool:

@@ -10,6 +10,8 @@ import hashlib
 import stat
 from pathlib import Path
 
+from attrs import frozen
+
 from resumed.schemas import strict
 from resumed.schemas.events import Placing
 from resumed.schemas.publication import Publication
@@ -18,7 +20,15 @@ from . import durable
 
 _CHUNK = 1024 * 1024
 
-Came = tuple[Placing, str]
+
+@frozen
+class Came:
+    """What came of an attempt, why, and the inode that bears the name now, where it is published."""
+
+    outcome: Placing
+    reason: str = ""
+    device: int = 0
+    inode: int = 0
 
 
 def place(row: Publication) -> Came:
@@ -28,7 +38,7 @@ def place(row: Publication) -> Came:
     try:
         return _there(row, temp, target) or _rename(row, temp, target)
     except OSError as error:
-        return Placing.REFUSED, f"cannot publish {target}: {error.strerror or error}"
+        return Came(Placing.REFUSED, f"cannot publish {target}: {error.strerror or error}")
 
 
 def withdraw(row: Publication) -> Came:
@@ -41,9 +51,9 @@ def withdraw(row: Publication) -> Came:
         if _is_ours(row, temp):
             durable.unlink(temp)
             durable.sync_folder(temp.parent)
-        return Placing.WITHDRAWN, ""
+        return Came(Placing.WITHDRAWN)
     except OSError as error:
-        return Placing.REFUSED, f"cannot take away {temp}: {error.strerror or error}"
+        return Came(Placing.REFUSED, f"cannot take away {temp}: {error.strerror or error}")
 
 
 def _there(row: Publication, temp: Path, target: Path) -> Came | None:
@@ -57,7 +67,7 @@ def _there(row: Publication, temp: Path, target: Path) -> Came | None:
             return _finish(row, temp, target)
     except PermissionError:
         pass  # a file that may not be read is somebody else's
-    return Placing.EXISTS, f"cannot publish {target}: something else is there already"
+    return Came(Placing.EXISTS, f"cannot publish {target}: something else is there already")
 
 
 def _finish(row: Publication, temp: Path, target: Path) -> Came:
@@ -68,25 +78,28 @@ def _finish(row: Publication, temp: Path, target: Path) -> Came:
         # now: a power cut could take the name away, and this would have been the last that bears our bytes.
         durable.unlink(temp)
         durable.sync_folder(target.parent)
-    return Placing.PUBLISHED, ""
+    return _published(target)
+
+
+def _published(target: Path) -> Came:
+    found = durable.status(target)
+    return Came(Placing.PUBLISHED, "", found.st_dev & strict.MAX_INT, found.st_ino & strict.MAX_INT)
 
 
 def _rename(row: Publication, temp: Path, target: Path) -> Came:
     if not _is_ours(row, temp):
-        return Placing.LOST, f"cannot publish {target}: what was staged for it as {temp.name} is gone"
+        return Came(Placing.LOST, f"cannot publish {target}: what was staged for it as {temp.name} is gone")
     if not _has_our_bytes(row, temp):
         durable.unlink(temp)
-        return Placing.LOST, f"cannot publish {target}: what was staged for it is not what it was"
+        return Came(Placing.LOST, f"cannot publish {target}: what was staged for it is not what it was")
     try:
         durable.rename_new(temp, target)
     except FileExistsError:
         # Somebody was faster.
-        return _there(row, temp, target) or (
-            Placing.REFUSED,
-            f"cannot publish {target}: the name comes and goes",
-        )
+        said = f"cannot publish {target}: the name comes and goes"
+        return _there(row, temp, target) or Came(Placing.REFUSED, said)
     durable.sync_folder(target.parent)
-    return Placing.PUBLISHED, ""
+    return _published(target)
 
 
 def _is_ours(row: Publication, path: Path) -> bool:

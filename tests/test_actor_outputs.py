@@ -7,8 +7,8 @@ from faults.seam import Seam
 
 from resumed.actors import outputs
 from resumed.daemon import api_files
-from resumed.schemas import codec
-from resumed.schemas.errors import DamagedError
+from resumed.schemas import codec, decisions, events, strict
+from resumed.schemas.errors import DamagedError, UnreadableError
 from resumed.schemas.job import Artifact
 from resumed.store import artifacts
 
@@ -67,5 +67,78 @@ def test_a_log_that_began_anew_is_read_from_its_beginning(tmp_path: Path) -> Non
     log = tmp_path / "log"
     log.write_bytes(b"new\n")
 
-    assert (4, b"") == api_files._read_piece(log, 4)
-    assert (0, b"new\n") == api_files._read_piece(log, 5)
+    assert (4, b"") == api_files.read_piece(log, 4)
+    assert (0, b"new\n") == api_files.read_piece(log, 5)
+
+
+def by_reference(path: Path) -> Artifact:
+    """The record of an output that was published there."""
+    found = path.stat()
+    return Artifact(
+        name="card",
+        sha256=codec.digest(RAW),
+        size=len(RAW),
+        path=str(path),
+        device=found.st_dev & strict.MAX_INT,
+        inode=found.st_ino & strict.MAX_INT,
+    )
+
+
+def test_output_by_reference_is_read_where_it_was_published(tmp_path: Path) -> None:
+    """No copy is kept: pieces come from the published file, and are damage where it is gone or shorter."""
+    place = tmp_path / "small"
+    place.write_bytes(RAW)
+    made = by_reference(place)
+    assert RAW[5000:5100] == outputs.piece(tmp_path / "job", made, 5000, 100).content
+
+    place.write_bytes(RAW[:-1])
+    with pytest.raises(DamagedError, match="shorter"):
+        outputs.piece(tmp_path / "job", made, len(RAW) - 10, 100)
+    place.unlink()
+    with pytest.raises(DamagedError, match="missing"):
+        outputs.piece(tmp_path / "job", made, 0, 100)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_nobody_is_handed_another_file_that_was_put_there(kind: str, tmp_path: Path) -> None:
+    """Whoever may write to the place could name any file that the daemon can read: only its own is read."""
+    place, secret = tmp_path / "small", tmp_path / "secret"
+    place.write_bytes(RAW)
+    made = by_reference(place)
+    secret.write_bytes(bytes(len(RAW)))
+    place.unlink()
+    if kind == "file":
+        secret.rename(place)
+    else:
+        place.symlink_to(secret)
+    with pytest.raises((DamagedError, UnreadableError)):
+        outputs.piece(tmp_path / "job", made, 0, 100)
+
+
+def answered(folder: Path, size: int, reference: bool) -> events.Returned:
+    """A handler's answer with an output that is staged to be published."""
+    staged = decisions.Staged(destination="/srv/small/a", temp=".t", device=1, inode=2)
+    (folder / "made").write_bytes(bytes(size))
+    offer = decisions.Offer(
+        name="card",
+        sha256=codec.digest(bytes(size)),
+        size=size,
+        path=None if reference else str(folder / "made"),
+        publish=staged,
+        reference=reference,
+    )
+    answer = decisions.Answer(decided=decisions.Accepted(output=offer))
+    return events.Returned(unit="a", epoch=1, number=1, answer=answer)
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_only_a_copy_takes_place_in_the_store(reference: bool, tmp_path: Path) -> None:
+    """By reference nothing is written; else the staged bytes are kept, held against their digest."""
+    with Seam() as seam:
+        made = outputs.keep(tmp_path, "job", answered(tmp_path, 100_000, reference))
+
+    assert isinstance(made, events.Returned)
+    assert made.output is not None
+    assert ("/srv/small/a" if reference else "") == made.output.path
+    assert ([] == seam.calls) == reference
+    assert artifacts.path(tmp_path, made.output.sha256).exists() != reference

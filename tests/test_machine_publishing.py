@@ -5,9 +5,10 @@ from attrs import evolve
 from machine_kit import ANNA, CONTRACT, FOUND, Play, folded
 
 from resumed.actors.machine import due, standing
+from resumed.actors.machine.settle import enter
 from resumed.schemas import events
 from resumed.schemas.actions import Action, ActionKind
-from resumed.schemas.decisions import Accepted, Decided, FanOut, GoTo, NextStep, Offer, Staged
+from resumed.schemas.decisions import Accepted, Decided, FanOut, Finished, GoTo, NextStep, Offer, Staged
 from resumed.schemas.events import Placing
 from resumed.schemas.job import Ending, ItemState, Status
 
@@ -52,6 +53,18 @@ def test_output_is_done_only_once_it_is_published() -> None:
     assert (ItemState.DONE, FOUND) == (play.unit("a").state, play.unit("a").output)
     assert ({}, []) == (play.snapshot.publications, of(play))
     assert play.snapshot == folded(play.lines)
+
+
+def test_output_by_reference_is_the_file_that_bears_the_name() -> None:
+    """Which file that is comes with the rename, and is kept: nothing else is ever taken for the output."""
+    play = staged()
+    far = evolve(FOUND, text=None, path=STAGED.destination)
+    play.snapshot = evolve(
+        play.snapshot, publications={"a": evolve(play.snapshot.publications["a"], output=far)}
+    )
+    play.does(events.Placed(unit="a", number=1, outcome=Placing.PUBLISHED, device=5, inode=78))
+
+    assert evolve(far, device=5, inode=78) == play.unit("a").output
 
 
 def test_restart_finds_the_rename_still_due() -> None:
@@ -251,6 +264,22 @@ def test_what_cannot_be_taken_away_does_not_hold_the_job_for_ever() -> None:
         play.wait(60.0)
 
     assert play.snapshot.outcome is not None
+
+
+def test_job_that_ends_around_a_held_item_leaves_nothing_staged() -> None:
+    """Where a job goes on without an item, what was staged for it goes before the job ends; it stays held."""
+    play = staged()
+    placed(play, Placing.EXISTS, reason="taken")
+    play.snapshot = evolve(
+        play.snapshot, each=None, hold=None, position=enter(play.snapshot.position, "close")
+    )
+    play.start("")
+    play.answer("", Finished())
+    assert ([Action(WITHDRAW, "a", 1)], None) == (play.due(), play.snapshot.outcome)
+
+    placed(play, Placing.WITHDRAWN)
+    assert play.snapshot.outcome is not None
+    assert (Ending.COMPLETED, ItemState.HELD) == (play.snapshot.outcome.ending, play.unit("a").state)
 
 
 FAULTY = {

@@ -18,7 +18,16 @@ from resumed.store import durable, publish
 
 OURS = b"our own output" * 500
 ERRNOS = (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE)
-DONE = (Placing.PUBLISHED, "")
+
+
+def is_published(found: publish.Came, path: Path) -> bool:
+    """Whether that is what came of it, and the file that is told of bears the name."""
+    there = os.stat(path)
+    inode = (there.st_dev & strict.MAX_INT, there.st_ino & strict.MAX_INT)
+    return found == publish.Came(Placing.PUBLISHED, "", *inode)
+
+
+GONE = publish.Came(Placing.WITHDRAWN)
 
 
 def staged(folder: Path, name: str = "a.mp4", temp: str = ".resumed-1.tmp", raw: bytes = OURS) -> Publication:
@@ -53,10 +62,10 @@ def test_output_gets_its_name(tmp_path: Path) -> None:
     """The staged file is what is published, under its name alone; asked again, that is still so."""
     row = staged(tmp_path)
 
-    assert DONE == publish.place(row)
+    assert is_published(publish.place(row), tmp_path / "a.mp4")
     assert ({"a.mp4": OURS}, row.inode) == (left(tmp_path), os.stat(tmp_path / "a.mp4").st_ino)
-    assert DONE == publish.place(row)
-    assert DONE == publish.withdraw(row)
+    assert is_published(publish.place(row), tmp_path / "a.mp4")
+    assert is_published(publish.withdraw(row), tmp_path / "a.mp4")
     assert {"a.mp4": OURS} == left(tmp_path)
 
 
@@ -78,10 +87,10 @@ def test_name_that_is_taken_is_never_replaced(case: str, tmp_path: Path) -> None
     before = os.lstat(tmp_path / "a.mp4")
 
     said = f"cannot publish {tmp_path}/a.mp4: something else is there already"
-    assert (Placing.EXISTS, said) == publish.place(row)
+    assert publish.Came(Placing.EXISTS, said) == publish.place(row)
     assert before == os.lstat(tmp_path / "a.mp4")
     assert OURS == (tmp_path / ".resumed-1.tmp").read_bytes()
-    assert (Placing.WITHDRAWN, "") == publish.withdraw(row)
+    assert GONE == publish.withdraw(row)
     assert ["a.mp4"] == [path.name for path in tmp_path.iterdir()]
 
 
@@ -91,7 +100,7 @@ def test_a_link_to_our_very_bytes_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(OURS)
     (tmp_path / "a.mp4").symlink_to("other")
 
-    assert Placing.EXISTS is publish.place(row)[0]
+    assert Placing.EXISTS is publish.place(row).outcome
 
 
 def test_the_same_bytes_there_already_are_success(tmp_path: Path) -> None:
@@ -99,7 +108,7 @@ def test_the_same_bytes_there_already_are_success(tmp_path: Path) -> None:
     row = staged(tmp_path)
     (tmp_path / "a.mp4").write_bytes(OURS)
     with Seam() as seam:
-        assert DONE == publish.place(row)
+        assert is_published(publish.place(row), tmp_path / "a.mp4")
 
     assert {"a.mp4": OURS} == left(tmp_path)
     assert ["sync_file", "sync_folder", "unlink", "sync_folder"] == seam.names()
@@ -120,13 +129,13 @@ def test_what_was_staged_is_published_as_it_was_or_not_at_all(case: str, tmp_pat
     folder = tmp_path / "small"
     row = staged(folder)
     LOST[case](folder / ".resumed-1.tmp")
-    outcome, said = publish.place(row)
+    lost = publish.place(row)
 
-    assert Placing.LOST is outcome
-    assert said.startswith(f"cannot publish {folder}/a.mp4: what was staged for it")
+    assert Placing.LOST is lost.outcome
+    assert lost.reason.startswith(f"cannot publish {folder}/a.mp4: what was staged for it")
     assert not (folder / "a.mp4").exists()
     assert (folder / ".resumed-1.tmp").exists() == (case == "another file")
-    assert (Placing.WITHDRAWN, "") == publish.withdraw(row)
+    assert GONE == publish.withdraw(row)
 
 
 @pytest.mark.parametrize("ours", [False, True])
@@ -135,7 +144,7 @@ def test_somebody_who_is_faster_wins(ours: bool, tmp_path: Path) -> None:
     row = staged(tmp_path)
     with Seam() as seam:
         seam.before("rename_new", lambda *_: (tmp_path / "a.mp4").write_bytes(OURS if ours else b"theirs"))
-        outcome = publish.place(row)[0]
+        outcome = publish.place(row).outcome
 
     assert (Placing.PUBLISHED if ours else Placing.EXISTS) is outcome
     assert (OURS if ours else b"theirs") == (tmp_path / "a.mp4").read_bytes()
@@ -155,7 +164,7 @@ def test_unreadable_file_of_that_size_is_somebody_elses(
         return real(path)
 
     monkeypatch.setattr(durable, "open_read", refuse)
-    assert Placing.EXISTS is publish.place(row)[0]
+    assert Placing.EXISTS is publish.place(row).outcome
 
 
 def test_file_system_without_such_a_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +173,12 @@ def test_file_system_without_such_a_rename(tmp_path: Path, monkeypatch: pytest.M
     row = staged(tmp_path)
     os.link(tmp_path / ".resumed-1.tmp", tmp_path / "a.mp4")
 
-    assert DONE == publish.place(row)
+    assert is_published(publish.place(row), tmp_path / "a.mp4")
     assert {"a.mp4": OURS} == left(tmp_path)
     other = staged(tmp_path, "b.mp4")
-    assert DONE == publish.place(other)
+    assert is_published(publish.place(other), tmp_path / "b.mp4")
     third = staged(tmp_path, "b.mp4", raw=b"x")
-    assert Placing.EXISTS is publish.place(third)[0]
+    assert Placing.EXISTS is publish.place(third).outcome
 
 
 def theirs(raw: bytes) -> Callable[[Path], None]:
@@ -209,9 +218,9 @@ def broken(folder: Path, row: Publication, case: str, came: publish.Came) -> lis
     _, _, expected = STORIES[case]
     found = left(folder)
     faults = [] if found.get("a.mp4") == expected else [f"the name bears {found.get('a.mp4')!r}"]
-    if came[0] in (Placing.PUBLISHED, Placing.WITHDRAWN) and row.temp in found:
+    if came.outcome in (Placing.PUBLISHED, Placing.WITHDRAWN) and row.temp in found:
         faults.append("the staged file is left")
-    if came[0] is Placing.EXISTS and found.get(row.temp) != OURS:
+    if came.outcome is Placing.EXISTS and found.get(row.temp) != OURS:
         faults.append("the staged file is lost")
     return faults
 
@@ -234,7 +243,7 @@ def test_publishing_survives_a_kill_at_every_call(case: str, ram: Path) -> None:
             assert seam.hit
             again = act(row)
 
-            assert expected[0] is again[0], (call, when)
+            assert expected.outcome is again.outcome, (call, when)
             assert [] == broken(folder, row, case, again), (call, when)
             count += 1
     assert count == 2 * len(whole.calls)
@@ -250,7 +259,7 @@ def lose_power(ram: Path, case: str, left_out: str = "sync_data") -> tuple[int, 
         with pytest.MonkeyPatch.context() as careless:
             careless.setattr(durable, left_out, lambda _: None)
             came = act(row)
-        disk.tell(came[0])
+        disk.tell(came.outcome)
     count, faults = 0, []
     for state in states(disk, most=64, seed=7):
         folder = ram / f"cut-{count}"
@@ -261,12 +270,12 @@ def lose_power(ram: Path, case: str, left_out: str = "sync_data") -> tuple[int, 
             faults.append(
                 f"after {state.point}, {state.why}: told, and the name bears {found.get('a.mp4')!r}"
             )
-        if not ours and OURS not in found.values() and came[0] is not Placing.WITHDRAWN:
+        if not ours and OURS not in found.values() and came.outcome is not Placing.WITHDRAWN:
             faults.append(f"after {state.point}, {state.why}: our output is lost")
         again = act(_here(folder, row))
         # Theirs may be lost or torn: then the name is free, or bears what is not ours.
         may = (Placing.PUBLISHED, Placing.EXISTS if act is publish.place else Placing.WITHDRAWN)
-        if again[0] not in ((came[0],) if ours else may):
+        if again.outcome not in ((came.outcome,) if ours else may):
             faults.append(f"after {state.point}, {state.why}: asked again, {again}")
         count += 1
     return count, faults
@@ -324,9 +333,9 @@ def test_publishing_survives_a_refusing_disk(case: str, ram: Path) -> None:
         with Seam(fault) as seam:
             first = act(row)
         assert seam.hit, fault
-        assert (Placing.REFUSED, True) == (first[0], first[1].startswith("cannot ")), fault
+        assert (Placing.REFUSED, True) == (first.outcome, first.reason.startswith("cannot ")), fault
         again = act(row)
 
-        assert expected[0] is again[0], fault
+        assert expected.outcome is again.outcome, fault
         assert [] == broken(folder, row, case, again), fault
     assert faults

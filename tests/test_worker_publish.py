@@ -246,7 +246,15 @@ async def test_published_output_is_handed_on_as_the_file_it_is(tmp_path: Path) -
     run = ["printf", "%s", "{{outputs.first}}"]
     """
     (tmp_path / "i").write_bytes(b"ok")
-    made_of = Artifact(name="first", sha256=_sha256(b"ok"), size=2, path=str(tmp_path / "i"))
+    there = (tmp_path / "i").stat()
+    made_of = Artifact(
+        name="first",
+        sha256=_sha256(b"ok"),
+        size=2,
+        path=str(tmp_path / "i"),
+        device=there.st_dev & strict.MAX_INT,
+        inode=there.st_ino,
+    )
     row = Item(id="i", ordinal=0, outputs=(made_of,))
     async with desk(tmp_path, contract(toml)) as made:
         second = (await made.run("second", row=row)).answer.decided

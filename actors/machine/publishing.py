@@ -135,7 +135,10 @@ def came(draft: Draft, event: events.Placed, carry_out: CarryOut) -> str | Uncha
         del draft.publications[event.unit]
         if row.stop is StopReason.SKIP and row.sequel is not Sequel.DONE:
             return _dropped(draft, unit, row.stop)
-        return carry_out(draft, unit, _decision(row), row.output)
+        output = row.output
+        if output is not None and output.path:
+            output = evolve(output, device=event.device, inode=event.inode)
+        return carry_out(draft, unit, _decision(row), output)
     if row.stop is not None:
         return _taken_away(draft, unit, row, event)
     if event.outcome is Placing.LOST:
@@ -164,6 +167,8 @@ def _taken_away(draft: Draft, unit: Item, row: Publication, event: events.Placed
 
 
 def _dropped(draft: Draft, unit: Item, stop: StopReason) -> str:
+    if stop is StopReason.HOLD:
+        return "taken away"  # the job ends around an item that stays held
     if stop is StopReason.SKIP:
         reason = "left out by a person before it was published"
         draft.put(evolve(unit, state=ItemState.SKIPPED, code="skipped", reason=reason))

@@ -2,7 +2,7 @@
 attempt; and what holds a job by its own records.
 """
 
-from resumed.schemas.job import Ending, Item, ItemState, Outcome
+from resumed.schemas.job import Ending, Item, ItemState, Outcome, StopReason
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.records import replaced
 
@@ -53,6 +53,10 @@ def _items_hold(draft: Draft, failed: int, held: int) -> tuple[str, str]:
 
 
 def _settle_job(draft: Draft) -> None:
+    if draft.publications and draft.position.state in (ItemState.DONE, ItemState.FAILED):
+        # Of items that were left held: nobody will publish them any more.
+        for row in [row for row in draft.publications.values() if row.blocked]:
+            draft.mark_withdrawn(row, StopReason.HOLD)
     if draft.tries or draft.publications or draft.is_unproven():
         return
     if draft.stopping():

@@ -138,7 +138,10 @@ class Steps:
     async def _step(self, run: Run, place: int, trial: Trial) -> Decided:
         step = self._programs.steps[place]
         try:
-            given = await anyio.to_thread.run_sync(values.of_try, self._programs, run)
+            if values.reads_files(run):
+                given = await anyio.to_thread.run_sync(values.of_try, self._programs, run)
+            else:
+                given = values.of_try(self._programs, run)
         except OSError as error:
             reason = f"cannot hand on what earlier steps made: {error.strerror or error}"
             return TryAgain(code="no-input", reason=faulttext.clean(reason))

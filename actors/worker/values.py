@@ -35,6 +35,12 @@ def of_inputs(programs: Programs, run: Run) -> dict[str, str]:
     return {f"inputs.{name}": inputs.spell(value) for name, value in found.items()}
 
 
+def reads_files(run: Run) -> bool:
+    """Whether something large is handed on: it takes a thread of its own to copy."""
+    handed = (*run.outputs, *(run.row.outputs if run.row is not None else ()))
+    return any(each.text is None and each.base64 is None and not each.path for each in handed)
+
+
 def of_job(programs: Programs, run: Run) -> dict[str, str]:
     """The placeholders of the step that lists."""
     return of_inputs(programs, run) | {"job": run.job, "attempt": str(run.attempt)}
@@ -96,8 +102,10 @@ def _earlier(run: Run) -> Iterator[tuple[str, str]]:
         elif made.text is not None:
             (folder / made.name).write_bytes(made.text.encode())
         elif made.path:
-            if os.stat(made.path).st_size != made.size:
-                raise OSError(f"{made.path} has changed since it was published")
+            there = os.lstat(made.path)
+            known = (there.st_dev & strict.MAX_INT, there.st_ino & strict.MAX_INT, there.st_size)
+            if known != (made.device, made.inode, made.size):
+                raise OSError(f"{made.path} is not the file that was published there")
             yield made.name, made.path
             continue
         else:

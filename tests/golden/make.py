@@ -71,7 +71,7 @@ def snapshot() -> Snapshot:
     )
     big = j.Artifact(name="report", sha256=codec.digest(b"a long report"), size=13)
     raw = j.Artifact(name="raw", sha256=codec.digest(b"\xff"), size=1, base64="/w==", text="\ufffd")
-    far = j.Artifact(name="film", sha256=sha, size=9, path="/srv/small/1.mp4")
+    far = j.Artifact(name="film", sha256=sha, size=9, path="/srv/small/1.mp4", device=3, inode=4)
     src = j.Source(path="/srv/in/1.pdf", pin=j.PinKind.STAT, size=9, mtime=8, inode=7)
     was = j.Source(
         path="/srv/in/2.pdf",
