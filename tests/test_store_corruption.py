@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
 
+import anyio
 import pytest
 from attrs import frozen
 from faults import harbour, world
 from faults.harbour import JOBS, SET_ASIDE, Verdict, folder_of, judge
 
+from resumed.actors import containment
 from resumed.actors.machine.apply import apply
 from resumed.schemas.snapshot import Snapshot
 from resumed.store import examine, files, fsck, layout, log
@@ -342,6 +344,25 @@ def test_every_misplaced_folder_is_found(case: str, sound: Sound) -> None:
     MOVED[case](sound.place)
 
     assert "misplaced" in {one.code for one in harbour.findings(sound.place) - sound.findings}
+
+
+def test_changed_record_of_a_worker_proves_nothing(sound: Sound) -> None:
+    """Whatever byte of it is changed, or under whatever name it lies: its worker is not taken for gone."""
+    workers = sound.place.workers
+    (workers / "w-1.gone").unlink()
+    swap(workers / "w-1.json", workers / "w-2.json")
+    swapped = anyio.run(containment.settle, workers, 0.0)
+    swap(workers / "w-1.json", workers / "w-2.json")
+    raw = (workers / "w-2.json").read_bytes()
+    said = set()
+    for place in range(raw.index(world.BOOT.encode()), len(raw), 7):
+        flip(workers / "w-2.json", place, 1)
+        said.add(dict(containment._recorded(workers))["w-2"])
+        flip(workers / "w-2.json", place, 1)
+
+    assert {"w-1": False, "w-2": False} == {name: one.proven for name, one in swapped.items()}
+    assert {None} == said
+    assert anyio.run(containment.settle, workers, 0.0)["w-2"].proven  # it ran in another boot
 
 
 def test_drill_would_see_an_older_state(sound: Sound, monkeypatch: pytest.MonkeyPatch) -> None:
