@@ -156,7 +156,7 @@ class Door:
         supervisor, job = self._supervisor, record.id
         if job in supervisor.entries:
             raise FileExistsError(f"cannot admit {job}: the id is taken")
-        entry = JobEntry(id=job, folder=supervisor.layout.job(job), stage=Stage.ADMITTING)
+        entry = JobEntry(id=job, layout=supervisor.layout, stage=Stage.ADMITTING)
         entry.uid = record.uid
         entry.admitted = anyio.Event()
         supervisor.entries[job] = entry

@@ -3,9 +3,12 @@
 Keys and mailbox outlive the actor: a successor finds the work that still runs, and what is not yet decided.
 """
 
+import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import anyio
 from attrs import define, field
@@ -13,8 +16,10 @@ from attrs import define, field
 from resumed.schemas.decisions import Answer
 from resumed.schemas.instant import Instant
 from resumed.schemas.ledger import Wait
+from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import JobRow
+from resumed.store.layout import Layout
 
 from .machine import due
 from .mailbox import Mailbox, Message
@@ -37,12 +42,17 @@ class Stage(StrEnum):
 
 @define(eq=False)
 class JobEntry:
-    """One open job of the store."""
+    """One open job of the store.
+
+    A store may hold a hundred thousand parked ones: what only a job at work needs is made when it is asked
+    for, and dropped again by `rest`.
+    """
 
     id: str
-    folder: Path
+    layout: Layout
     stage: Stage = Stage.LOADING
-    box: Mailbox = field(factory=Mailbox)
+    folder: Path = field(init=False)
+    box: Mailbox = field(init=False)
     snapshot: Snapshot | None = None
     """The last adopted snapshot, while an actor lives."""
     uid: int = -1
@@ -51,15 +61,15 @@ class JobEntry:
     """The row a parked job is listed by."""
     digest: str = ""
     """The contract digest: which pool runs it."""
-    running: dict[tuple[str, int], str] = field(factory=dict)
+    running: dict[tuple[str, int], str] = field(init=False)
     """Tries handed to a worker (unit, number) -> its name; taken until their end is adopted."""
-    folders: dict[tuple[str, int], tuple[str, bool]] = field(factory=dict)
+    folders: dict[tuple[str, int], tuple[str, bool]] = field(init=False)
     """Scratch folders of running tries, and whether we made them."""
-    stopping: set[tuple[str, int]] = field(factory=set)
+    stopping: set[tuple[str, int]] = field(init=False)
     """Tries whose stop has been asked for."""
-    placing: set[tuple[str, int]] = field(factory=set)
+    placing: set[tuple[str, int]] = field(init=False)
     """Attempts to publish an output (unit, number), taken until their end is adopted."""
-    answers: OrderedDict[tuple[str, int], Answer] = field(factory=OrderedDict)
+    answers: OrderedDict[tuple[str, int], Answer] = field(init=False)
     """The last answers of tries, so that an identical repeat is known."""
     epoch: int = 0
     """The last epoch that this process opened."""
@@ -79,14 +89,69 @@ class JobEntry:
     moving: bool = False
     """It is on its way to the quarantine."""
     since: Instant | None = None
-    watchers: list[anyio.Event] = field(factory=list)
+    watchers: list[anyio.Event] = field(init=False)
     admitted: anyio.Event | None = None
+    _made: tuple[str, ...] = ()
+    """The names of what was made and not dropped."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Asked only for what is not there: it is made now."""
+        make = _MADE.get(name)
+        if make is None:
+            raise AttributeError(f"a job's entry has no {name}")
+        made = make(self)
+        setattr(self, name, made)
+        self._made = (*self._made, name)
+        return made
+
+    def keep_row(self, row: JobRow) -> None:
+        """Be listed by this row. Texts that many jobs have in common are kept once for them all."""
+        names = ("workflow", "title", "owner", "needs")
+        self.row = replaced(row, id=self.id, **{name: sys.intern(getattr(row, name)) for name in names})
+
+    def there(self, name: str) -> Any:
+        """What was made of this name, None when nothing was: it is not made by looking."""
+        return getattr(self, name) if name in self._made else None
+
+    @property
+    def has_mail(self) -> bool:
+        """True when a message waits in the box."""
+        return bool(self.there("box"))
+
+    def rest(self) -> None:
+        """The job is parked: what nobody needs until it wakes is dropped.
+
+        That goes for answers, too: the tree of each try is gone, and nobody is left who could repeat one.
+        """
+        self.stage = Stage.PARKED
+        kept = []
+        for name in self._made:
+            if name not in _FORGOTTEN and getattr(self, name):
+                kept.append(name)
+            else:
+                delattr(self, name)
+        self._made = tuple(kept)
 
     def changed(self) -> None:
         """Wake whoever watches the job."""
-        watchers, self.watchers = self.watchers, []
-        for watcher in watchers:
-            watcher.set()
+        watchers = self.there("watchers")
+        if watchers:
+            self.watchers = []
+            for watcher in watchers:
+                watcher.set()
+
+
+_FORGOTTEN = frozenset({"answers", "folder"})
+_MADE: dict[str, Callable[[JobEntry], Any]] = {
+    "folder": lambda entry: entry.layout.job(entry.id),
+    "box": lambda _: Mailbox(),
+    "running": lambda _: {},
+    "folders": lambda _: {},
+    "stopping": lambda _: set(),
+    "placing": lambda _: set(),
+    "answers": lambda _: OrderedDict(),
+    "watchers": lambda _: [],
+}
 
 
 def has_work(snapshot: Snapshot, now: Instant) -> bool:

@@ -75,8 +75,8 @@ def _within(supervisor: Supervisor, name: str) -> Placement:
     """Within a worker's tree, or that of one which is not known (any more)."""
     hand = supervisor.workshop.slots.hands.get(name)
     held = {key[0] for key in hand.held} if hand is not None else set()
-    for entry in supervisor.entries.values():
-        if name and name in entry.running.values():
+    for entry in supervisor.entries.values() if name else ():
+        if name in (entry.there("running") or {}).values():
             held.add(entry.id)
     whose = f"an attempt of {', '.join(sorted(held))}" if held else "a worker"
     return Placement(False, frozenset(held), f"it comes from within {whose}")

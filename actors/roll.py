@@ -4,10 +4,9 @@ It reads names only, no job. A failed look is no verdict: the shard is looked at
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from bisect import bisect_left, insort
+from collections.abc import Callable
 from typing import TypeVar
-
-import anyio
 
 from resumed.schemas.errors import UnreadableError
 from resumed.schemas.instant import MICRO
@@ -22,7 +21,6 @@ logger = logging.getLogger(__name__)
 RETRY_FIRST = 0.5
 RETRY_MOST = 30.0
 """Seconds between two looks at a shard that cannot be listed."""
-READERS = 8
 LATELY = 2 * 86_400 * MICRO
 """Microseconds for which it is remembered when a job ended: long enough for any clock's today."""
 T = TypeVar("T")
@@ -50,7 +48,7 @@ class Roll:
         self.ended = 0
         """Jobs in the archive, as far as it could be listed."""
         self._lately: list[int] = []
-        """When jobs ended in the last days, as wall microseconds."""
+        """When jobs ended in the last days, as wall microseconds, in order."""
 
     async def call_up(self) -> list[str]:
         """The ids of all open jobs that can be listed now; UnreadableError when not even the shards can."""
@@ -84,7 +82,7 @@ class Roll:
         since = self._clock.now().wall - LATELY
         for shard in await self._listed(archive.shards, place):
             self.ended += len(await self._listed(archive.names, place / shard))
-            self._lately += await self._listed(archive.ends, place / shard, since)
+            self._lately = sorted([*self._lately, *await self._listed(archive.ends, place / shard, since)])
 
     async def _listed(self, look: Callable[..., tuple[T, ...]], *args: object) -> tuple[T, ...]:
         try:
@@ -96,21 +94,9 @@ class Roll:
     def note_end(self, at: int) -> None:
         """One more job is in the archive, since that wall instant."""
         self.ended += 1
-        self._lately = [each for each in self._lately if each >= at - LATELY] + [at]
+        insort(self._lately, at)
+        del self._lately[: bisect_left(self._lately, at - LATELY)]
 
     def ended_since(self, since: int) -> int:
         """How many jobs ended at that wall instant or later, of the last days."""
-        return sum(at >= since for at in self._lately)
-
-
-async def each_for_itself(entries: list[T], read: Callable[[T], Awaitable[None]]) -> None:
-    """Read each job for itself, some at once; one that is slow holds up its own place only."""
-    queue = list(reversed(entries))
-
-    async def reader() -> None:
-        while queue:
-            await read(queue.pop())
-
-    async with anyio.create_task_group() as group:
-        for _ in range(READERS):
-            group.start_soon(reader)
+        return len(self._lately) - bisect_left(self._lately, since)

@@ -26,11 +26,11 @@ from resumed.schemas.errors import (
 from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Admission, Line, Snapshot
 from resumed.schemas.views import JobRow
-from resumed.store import archive, files, migration, quarantine, recovery
+from resumed.store import migration, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
-from . import deaths, draining, scratch, views
+from . import archiving, deaths, draining, views
 from .admissions import Admissions
 from .clock import Clock
 from .disk import Disk
@@ -42,7 +42,8 @@ from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
 from .pools import Spawn
 from .publisher import Publisher
-from .roll import Roll, each_for_itself
+from .reading import FirstReading, Outcome
+from .roll import Roll
 from .sequels import Sequels
 from .timers import Timers
 from .trouble import Ease, nothing_to_give
@@ -84,6 +85,7 @@ class Supervisor:
         self.heard: Callable[[Admission], None] = lambda _: None  # told of each open job that was read
         self.loading = 0
         self.loaded = anyio.Event()
+        self._reading: FirstReading | None = None
         self.roll = Roll(
             layout, clock=clock, reads=self.reads, start_soon=self.start_soon, found=self.take_in
         )
@@ -103,7 +105,7 @@ class Supervisor:
             async with anyio.create_task_group() as group:
                 self._group = group
                 for job in await self.roll.call_up():
-                    self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
+                    self.entries[job] = JobEntry(id=job, layout=self.layout)
                 self.loading = len(self.entries)
                 group.start_soon(self.timers.run)
                 group.start_soon(self.roll.count_ended)
@@ -112,7 +114,8 @@ class Supervisor:
         finally:
             self._group = None
             for entry in self.entries.values():
-                entry.box.close(GoneError("the daemon has ended; the job goes on when it starts again"))
+                if (box := entry.there("box")) is not None:
+                    box.close(GoneError("the daemon has ended; the job goes on when it starts again"))
                 entry.changed()
 
     async def drain(self, seconds: float) -> None:
@@ -129,33 +132,48 @@ class Supervisor:
     # ---- loading --------------------------------------------------------------------------------------
 
     async def _load_all(self, entries: list[JobEntry]) -> None:
-        async def counted(entry: JobEntry) -> None:
-            await self._load_first(entry)
+        async def took(entry: JobEntry, outcome: Outcome) -> None:
+            await self._took(entry, outcome)
             self.loading -= 1
 
-        await each_for_itself(entries, counted)
+        self._reading = FirstReading(
+            entries,
+            clock=self.clock,
+            reads=self.reads,
+            load=self.load,
+            took=took,
+        )
+        await self._reading.run()
+        self._reading = None
         self.loaded.set()
 
     async def _load_first(self, entry: JobEntry) -> None:
+        outcome: Outcome
         try:
-            recovered = await self.reads.call(self.load, entry.folder)
-        except UnreadableError as error:
-            self._suspend(entry, error)
-            self.start_soon(self._live, entry)
-        except (DamagedError, NewerSchemaError) as error:
-            await self._set_aside(entry, error)
-        except Exception as error:  # noqa: BLE001 - one folder that our reader fails over stops no other
-            said = deaths.text(error)
-            logger.error("job %s cannot be read: %s", entry.id, said)
-            self._aside(entry, f"cannot read {entry.id}: {said}")
-        else:
-            entry.uid = recovered.admission.uid
-            self.heard(recovered.admission)
-            self._row(entry, recovered.snapshot)
-            if has_work(recovered.snapshot, self.clock.now()) or entry.box:
+            outcome = await self.reads.call(self.load, entry.folder)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the affair of this job
+            outcome = error
+        await self._took(entry, outcome)
+
+    async def _took(self, entry: JobEntry, outcome: Outcome) -> None:
+        """The job was read, or something else became of that: it stops no other."""
+        if isinstance(outcome, Recovered):
+            entry.uid = outcome.admission.uid
+            self.heard(outcome.admission)
+            self._row(entry, outcome.snapshot)
+            if has_work(outcome.snapshot, self.clock.now()) or entry.has_mail:
                 self._activate(entry)
             else:
-                entry.stage = Stage.PARKED
+                entry.rest()
+        elif isinstance(outcome, UnreadableError):
+            self._suspend(entry, outcome)
+            self.start_soon(self._live, entry)
+        elif isinstance(outcome, DamagedError | NewerSchemaError):
+            await self._set_aside(entry, outcome)
+        else:
+            said = deaths.text(outcome)
+            logger.error("job %s cannot be read: %s", entry.id, said)
+            self._aside(entry, f"cannot read {entry.id}: {said}")
 
     def load(self, folder: Path) -> Recovered:
         """The job as its files tell it; StoreError or NewerSchemaError otherwise."""
@@ -210,7 +228,7 @@ class Supervisor:
     def take_in(self, job: str) -> None:
         """Open a job of the store that is not open yet: its admission was in doubt, and happened."""
         if job not in self.entries:
-            entry = self.entries[job] = JobEntry(id=job, folder=self.layout.job(job))
+            entry = self.entries[job] = JobEntry(id=job, layout=self.layout)
             self.start_soon(self._load_first, entry)
             self.sequels.heard(job)
 
@@ -219,10 +237,10 @@ class Supervisor:
         if line.opening is not None:
             self._row(entry, apply(line.opening, line))
         self.sequels.heard(entry.id)
-        if entry.box:
+        if entry.has_mail:
             self._activate(entry)
         else:
-            entry.stage = Stage.PARKED
+            entry.rest()
 
     # ---- activation and parking -----------------------------------------------------------------------
 
@@ -238,13 +256,15 @@ class Supervisor:
     def post(self, entry: JobEntry, message: Message) -> None:
         """Put a message in the job's box; a parked job gets an actor."""
         if self._group is None or entry.stage in (Stage.ASIDE, Stage.ENDED):
-            self._turn_away(entry, message)
+            self.turn_away(entry, message)
             return
         entry.box.put(message)
         if entry.stage is Stage.PARKED:
             self._activate(entry)
+        elif entry.stage is Stage.LOADING and self._reading is not None:
+            self._reading.hurry(entry)
 
-    def _turn_away(self, entry: JobEntry, message: Message) -> None:
+    def turn_away(self, entry: JobEntry, message: Message) -> None:
         """Nobody reads the box: a slot goes back, and a person gets the last word there is."""
         if isinstance(message.event, Offered):
             self.workshop.decline(entry, message.event.worker)
@@ -288,7 +308,7 @@ class Supervisor:
                     return
                 continue
             if self.draining:
-                entry.stage = Stage.PARKED
+                entry.rest()
                 self._idle.set()
                 return
             await self.clock.wait(wait)
@@ -313,47 +333,21 @@ class Supervisor:
         with anyio.CancelScope(shield=True):
             await actor.park()
         if actor.snapshot.outcome is not None:
-            await self._archive(entry, actor.snapshot)
+            await archiving.move(self, entry, actor.snapshot)
+            self._forget(entry, GoneError(f"{entry.id} has ended"))
             return True
         # Still ACTIVE while the row is made: a slot offered meanwhile must not start a second actor.
         self._row(entry, actor.snapshot)
         if entry.box:
             return False
-        entry.stage = Stage.PARKED
+        entry.rest()
         return True
-
-    async def _archive(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """Move a job that has ended, in as many tries as it takes; a crash leaves it to the next start.
-
-        From here on its outcome is final: requests are answered by the law, without an actor.
-        """
-        entry.snapshot, entry.stage = snapshot, Stage.ENDED
-        self.sequels.gone(entry.id)
-        entry.row = views.row(snapshot, self.clock.now())
-        logger.info("job %s ended: %s", entry.id, entry.row.status)
-        wait = RETRY_FIRST
-        while True:
-            for message in entry.box.take(1_000_000):
-                self._turn_away(entry, message)
-            entry.box.adopted()
-            try:
-                # First: what programs kept may be large, and means nothing any more.
-                await self.disk.call(scratch.remove, entry.folder / files.KEPT)
-                await self.disk.call(archive.move, self.layout, entry.id)
-                break
-            except StoreError as error:
-                logger.warning("job %s ended and could not be archived: %s", entry.id, error)
-                entry.trouble = str(error)
-            await self.clock.wait(wait)
-            wait = min(wait * 2, RETRY_MOST)
-        self.roll.note_end(self.clock.now().wall)
-        self._forget(entry, GoneError(f"{entry.id} has ended"))
 
     def _row(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Without an actor the job is a row, an instant to look again, and a place in the queue for slots."""
         now = self.clock.now()
         entry.snapshot = None
-        entry.row = views.row(snapshot, now)
+        entry.keep_row(views.row(snapshot, now))
         entry.digest = snapshot.code_version.contract
         self.timers.set(entry, due.next_due(snapshot, now))
         self.sequels.note(entry, snapshot)

@@ -6,6 +6,8 @@ from time import perf_counter, sleep
 from attrs import frozen
 from running import Daemon
 
+LOOK_EVERY = 0.1
+"""Seconds between two looks whether all are read: seldom enough to cost nothing."""
 SETTLE = 1.0
 """Seconds after the last job was read in which what the reading took is given back."""
 
@@ -44,4 +46,4 @@ def after_kill(folder: Path, store: Path | None, runs: int) -> list[Start]:
 def _until_loaded(daemon: Daemon) -> None:
     with daemon.client() as client:
         while client.call("Status")["house"]["loading"]:
-            sleep(0.02)
+            sleep(LOOK_EVERY)

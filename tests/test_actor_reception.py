@@ -49,7 +49,7 @@ class House:
         )
 
     def put(self, job: str, stage: Stage, *, known: bool = False) -> JobEntry:
-        entry = JobEntry(id=job, folder=self.layout.job(job), stage=stage)
+        entry = JobEntry(id=job, layout=self.layout, stage=stage)
         entry.trouble, entry.since = "cannot read 1.0.log", NOW
         if known:
             entry.row = JobRow(

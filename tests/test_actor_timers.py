@@ -7,6 +7,7 @@ import pytest
 from resumed.actors.entry import JobEntry
 from resumed.actors.timers import Timers
 from resumed.schemas.instant import MICRO, Instant, later
+from resumed.store.layout import Layout
 
 NOON = 1_795_000_000 * MICRO
 BOOT = "6f1c2b7a-0000-4000-8000-000000000001"
@@ -35,7 +36,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.clock = Hands()
-        self.job = JobEntry(id="harbour-7", folder=Path("/nowhere"))
+        self.job = JobEntry(id="harbour-7", layout=Layout(Path("/nowhere")))
         self.rung = 0
         self.timers = Timers(self.clock, lambda: [self.job], lambda _: self.job, self._hear, lambda _: None)
 
