@@ -54,7 +54,8 @@ MANY = 32
 OVERLOAD_PAUSE = 0.1
 EVICTION_PAUSE = 0.001
 """Seconds: with 128 places, each connection has at least an eighth of a second to say something."""
-LOOK_EVERY = 5.0
+LOOK_EVERY = 2.0
+"""Seconds after which a socket that was swept is bound anew, at the latest."""
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,8 @@ class Doorman:
         self._held: list[Connection] = []
         self._names: dict[int, str] = {}
         self._overloaded = False
+        self.trouble = ""
+        """Why nobody can connect, while that is so."""
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Accepts until cancelled; every error but the overload ones is a crash."""
@@ -121,8 +124,12 @@ class Doorman:
             try:
                 if self._seat.look():
                     log.warning("The socket %s had been replaced and was bound anew.", self._seat.path)
+                self.trouble = ""
             except (BusyError, StoreError, OSError) as error:
-                log.error("The socket could not be bound anew: %s.", error)
+                said = f"the socket cannot be bound anew: {error}"
+                if said != self.trouble:
+                    log.error("%s%s; jobs go on.", said[0].upper(), said[1:])
+                self.trouble = said
 
     def _admit(self, stream: Stream, tasks: TaskGroup) -> bool:
         """Takes a connection in, or shows it out; true when one of ours had to give way for it."""

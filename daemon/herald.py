@@ -4,6 +4,7 @@ Signs of life come from this task in the daemon's own loop, and only while the d
 that hangs says nothing, and of threads that hang it says nothing either.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 import anyio
@@ -34,9 +35,13 @@ class Living(Protocol):
 class Herald:
     """One daemon's herald; `run` it in the loop for as long as the daemon lives."""
 
-    def __init__(self, notifier: Notifier, house: Living) -> None:
+    def __init__(
+        self, notifier: Notifier, house: Living, unreachable: Callable[[], str] = lambda: ""
+    ) -> None:
         self._notifier = notifier
         self._house = house
+        self._unreachable = unreachable
+        """Why nobody can ask the daemon itself, while that is so."""
         self._stage = "starting"
         watchdog = notifier.watchdog
         self.every = min(LOOK_EVERY, watchdog / LOOKS) if watchdog else LOOK_EVERY
@@ -74,7 +79,7 @@ class Herald:
         if now.loading:
             facts.append(f"{now.loading} still to be read")
         said = ", ".join(facts)
-        for before in (now.trouble, self._stage):
+        for before in (now.trouble, self._unreachable(), self._stage):
             said = f"{before}: {said}" if before else said
         return said
 

@@ -8,6 +8,7 @@ order, the doors close.
 
 import logging
 import os
+import select
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -24,6 +25,7 @@ from resumed.actors.containment import start_time
 from resumed.actors.controlgroups import Groups
 from resumed.actors.house import House
 from resumed.schemas.errors import BusyError, ResumedError
+from resumed.schemas.instant import MICRO
 from resumed.store import layout as store_layout
 from resumed.store import lock
 from resumed.store.layout import Layout
@@ -45,6 +47,9 @@ from .passed import PassedSeat
 from .reloading import Reloading
 from .shelf import WorkflowShelf
 from .socket import Seat
+
+GIVE_WAY = 2.0
+"""Seconds in which another that starts at the same instant has given way."""
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +138,7 @@ def taken(start: Start) -> Iterator[Taken]:
         held.callback(seat.leave)
         layout = _made(config, clock)
         if not there:
-            held.callback(_hold(layout, clock, start.take_over).release)
+            held.callback(_hold_made(layout, clock, start.take_over).release)
         groups = controlgroups.take(config.state, said=os.environ.get(controlgroups.SAID, ""))
         shelf = shelf_of(config, limits_hold=groups is not None and groups.can_limit())
         shelf.reload()
@@ -149,6 +154,22 @@ def shelf_of(config: Config, *, limits_hold: bool) -> WorkflowShelf:
 def _hold(layout: Layout, clock: Clock, take_over: bool) -> Lock:
     ours = own_identity(clock)
     return takeover.hold(layout, ours, clock) if take_over else lock.hold(layout, ours)
+
+
+def _hold_made(layout: Layout, clock: Clock, take_over: bool) -> Lock:
+    """The lock of a store that was made just now, by whoever holds the seat.
+
+    Another that starts at the same instant may have found the store made, and hold its lock until it finds
+    the seat taken; were both to give up for the other, none would be left (C35 e).
+    """
+    until = clock.now().up + round(GIVE_WAY * MICRO)
+    while True:
+        try:
+            return _hold(layout, clock, take_over)
+        except BusyError:
+            if clock.now().up >= until:
+                raise
+        select.poll().poll(20)
 
 
 def _made(config: Config, clock: Clock) -> Layout:
@@ -187,7 +208,7 @@ async def serve(had: Taken) -> None:
     answers = Answers(desk, had.start.release)
     doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), grants)
     intake = Incoming(had.layout, house.jobs, had.clock, grants, lambda: house.trouble.said)
-    herald = Herald(had.start.notifier, house)
+    herald = Herald(had.start.notifier, house, lambda: doorman.trouble)
     orders = Orders(reloading.ring)
     with anyio.open_signal_receiver(*SIGNALS) as signals:
         async with anyio.create_task_group() as tasks:

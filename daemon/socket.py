@@ -115,28 +115,12 @@ class Seat:
         self.path = path
         self._mode = mode
         self._group = group
-        try:
-            # Whoever may connect must be able to get there; a folder that is there keeps its mode.
-            path.parent.mkdir(0o700 if mode == PRIVATE else 0o755, parents=True, exist_ok=True)
-            self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise _unusable(path, error.strerror or str(error)) from None
-        held: list[int] = [self._folder]
-        try:
-            self._lock = self._take_lock()
-            held.append(self._lock)
-            self._listener = self._listen()
-        except (OSError, BusyError, StoreError) as error:
-            for each in held:
-                os.close(each)
-            if isinstance(error, OSError):
-                raise _unusable(path, error.strerror or str(error)) from None
-            raise
+        self._place = _Place(path, mode, group)
 
     async def accept(self) -> Stream:
         """The next connection; OSError with an errno of OVERLOAD is the caller's to wait out."""
         while True:
-            listener = self._listener
+            listener = self._place.listener
             try:
                 accepted, _ = listener.accept()
             except BlockingIOError:
@@ -154,19 +138,66 @@ class Seat:
 
         BusyError when the lock file was replaced and another daemon holds the new one: the seat is lost.
         """
+        if self._place.is_there():
+            return self._place.look()
+        # The whole folder was swept, and the lock with it: nobody else can come at the socket of before.
+        old, self._place = self._place, _Place(self.path, self._mode, self._group)
+        anyio.notify_closing(old.listener)
+        old.leave()
+        return True
+
+    def leave(self) -> None:
+        """Gives the seat up: unlinks the socket if it is ours, then lets the lock go."""
+        self._place.leave()
+
+
+class _Place:
+    """One folder in which the socket lies: the folder itself, the lock in it, and what listens there."""
+
+    def __init__(self, path: Path, mode: int, group: int | None) -> None:
+        self.path = path
+        self._mode = mode
+        self._group = group
+        try:
+            # Whoever may connect must be able to get there; a folder that is there keeps its mode.
+            path.parent.mkdir(0o700 if mode == PRIVATE else 0o755, parents=True, exist_ok=True)
+            self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from None
+        held: list[int] = [self._folder]
+        try:
+            self._lock = self._take_lock()
+            held.append(self._lock)
+            self.listener = self._listen()
+        except (OSError, BusyError, StoreError) as error:
+            for each in held:
+                os.close(each)
+            if isinstance(error, OSError):
+                raise _unusable(path, error.strerror or str(error)) from None
+            raise
+
+    def is_there(self) -> bool:
+        """Whether the folder is still the one under its name."""
+        try:
+            return _identity_of(os.stat(self.path.parent)) == _identity_of(os.fstat(self._folder))
+        except FileNotFoundError:
+            return False
+
+    def look(self) -> bool:
+        """Binds anew what was swept in the folder; True when it did. BusyError when the seat is lost."""
         if not self._lock_is_ours():
             old, self._lock = self._lock, self._take_lock()
             os.close(old)
         if self._stands() == self._bound:
             return False
-        old_listener, self._listener = self._listener, self._listen()
+        old_listener, self.listener = self.listener, self._listen()
         anyio.notify_closing(old_listener)
         old_listener.close()
         return True
 
     def leave(self) -> None:
-        """Gives the seat up: unlinks the socket if it is ours, then lets the lock go."""
-        self._listener.close()
+        """Unlinks the socket if it is ours, then lets the lock go."""
+        self.listener.close()
         if self._lock_is_ours() and self._stands() == self._bound:
             os.unlink(self.path.name, dir_fd=self._folder)
         os.close(self._lock)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import socket
 from pathlib import Path
 from typing import Any
@@ -371,6 +372,68 @@ async def test_accept_survives_a_lack_of_descriptors(tmp_path: Path, monkeypatch
 
     assert [] == failures
     assert all("parameters" in each for each in answers)
+
+
+async def test_descriptors_that_run_out_neither_spin_nor_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the process has no descriptor left, accept() is tried a few times a second; who waits is served
+    as soon as there is one, and those who are connected all the while."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    failures: list[float] = []
+    accept = Seat.accept
+
+    async def counting(seat: Seat) -> Any:
+        try:
+            return await accept(seat)
+        except OSError:
+            failures.append(anyio.current_time())
+            raise
+
+    monkeypatch.setattr(Seat, "accept", counting)
+    async with house(tmp_path) as there, await there.connect() as early:
+        await say(early, STATUS)
+        await hear(early)
+        taken: list[int] = []
+        with socket.socket(socket.AF_UNIX) as late:
+            late.setblocking(False)
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (_highest() + 8, before[1]))
+                while True:
+                    try:
+                        taken.append(os.dup(late.fileno()))
+                    except OSError:
+                        break
+                late.connect(str(there.path))
+                late.send(json.dumps(STATUS).encode() + b"\0")
+                while len(failures) < 4:
+                    await anyio.lowlevel.checkpoint()
+                await say(early, STATUS)
+                served = await hear(early)
+            finally:
+                for each in taken:
+                    os.close(each)
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            await anyio.wait_readable(late)
+            answer = late.recv(65536)
+
+    assert failures[3] - failures[0] > 2.5 * connections.OVERLOAD_PAUSE
+    assert "parameters" in served[0]
+    assert b"keeper" in answer
+
+
+def _highest() -> int:
+    return max(int(name) for name in os.listdir("/proc/self/fd"))
+
+
+async def test_caller_that_says_no_more_is_answered(tmp_path: Path) -> None:
+    """Who closes its own direction behind a whole call still gets the answer."""
+    async with house(tmp_path) as there, await there.connect() as stream:
+        await say(stream, STATUS)
+        await stream.send_eof()
+        answers = await hear(stream, 2)
+
+    assert ["house"] == [next(iter(each["parameters"])) for each in answers]
 
 
 async def test_other_accept_errors_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

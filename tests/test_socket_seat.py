@@ -1,11 +1,14 @@
 """The socket's place: held by its lock, replaced only under it, unlinked only when it is ours."""
 
 import os
+import shutil
 import socket
 import stat
 import threading
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from resumed.daemon.socket import Seat
@@ -148,6 +151,79 @@ async def test_seat_is_taken_anew_when_its_socket_is_lost(how: str, tmp_path: Pa
     assert [True, False] == looked
     assert works
     assert not path.exists()
+
+
+@pytest.mark.anyio
+async def test_seat_is_taken_anew_when_its_folder_is_lost(tmp_path: Path) -> None:
+    """A folder that was swept whole is made again, with a lock and a socket; nobody gets in between."""
+    path = tmp_path / "run" / "control"
+    seat = Seat(path)
+    shutil.rmtree(path.parent)
+    looked = [seat.look(), seat.look()]
+    with pytest.raises(BusyError):
+        Seat(path)
+    works = connects(path)
+    seat.leave()
+
+    assert [True, False] == looked
+    assert works
+    assert not path.exists()
+
+
+@pytest.mark.anyio
+async def test_folder_that_another_took_is_the_others(tmp_path: Path) -> None:
+    """Where another daemon has taken the folder that was made again, the seat is lost, and said so."""
+    path = tmp_path / "run" / "control"
+    seat = Seat(path)
+    path.parent.rename(tmp_path / "swept")
+    other = Seat(path)
+    for _ in range(2):
+        with pytest.raises(BusyError):
+            seat.look()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(BusyError):
+        seat.look()
+    assert descriptors == len(os.listdir("/proc/self/fd"))
+    seat.leave()
+    works = connects(path)
+    other.leave()
+
+    assert works
+
+
+@pytest.mark.anyio
+async def test_accept_goes_on_at_the_new_place(tmp_path: Path) -> None:
+    """Who waits for a connection while the seat is taken anew gets those that come to the new one."""
+    path = tmp_path / "run" / "control"
+    seat = Seat(path)
+    accepted = []
+
+    async def accept() -> None:
+        accepted.append(await seat.accept())
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(accept)
+            await anyio.wait_all_tasks_blocked()
+            shutil.rmtree(path.parent)
+            assert seat.look()
+            await anyio.wait_all_tasks_blocked()
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(str(path))
+                while not accepted:
+                    await anyio.lowlevel.checkpoint()
+    accepted[0].close()
+    seat.leave()
+
+
+def test_name_that_fits_no_socket_is_refused(tmp_path: Path) -> None:
+    """A name that the kernel cannot bind is refused with the path, and nothing listens (C35 d)."""
+    for length in (100, 300):
+        path = tmp_path / ("x" * length)
+        with pytest.raises(StoreError, match=r"cannot listen at .*xxx: "):
+            Seat(path)
+
+        assert not os.path.lexists(path) if length < 256 else True
 
 
 def test_leaving_spares_what_is_not_ours(tmp_path: Path) -> None:

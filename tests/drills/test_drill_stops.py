@@ -2,12 +2,9 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
-
-import pytest
 
 from resumed.schemas.job import ItemState
 
@@ -114,24 +111,6 @@ def test_a_second_daemon_leaves_and_names_the_holder(daemon: Daemon) -> None:
     assert 75 == ran.returncode, ran.stderr
     daemon.submit("alone", "short", ["a"])
     assert "completed" == daemon.wait_status("alone", *FINAL)["status"]
-
-
-@pytest.mark.timeout(600)
-def test_two_starts_at_one_instant_leave_one_daemon(daemon: Daemon, faults_scale: float) -> None:
-    """Two starts on a fresh store at one instant leave exactly one daemon; the other ends with 75 (C35)."""
-    for _ in range(max(2, round(100 * faults_scale / 3))):
-        words, quiet = daemon.command(), subprocess.DEVNULL
-        both = [subprocess.Popen(words, stderr=quiet, stdout=quiet, cwd=daemon.root) for _ in range(2)]
-        try:
-            lost = until(lambda both=both: [each for each in both if each.poll() is not None], "one gives up")
-            assert [75] == [each.returncode for each in lost]
-            [kept] = [each for each in both if each not in lost]
-            until(lambda kept=kept: _pid(daemon) == kept.pid, "the other serves")
-        finally:
-            for each in both:
-                each.kill()
-                each.wait()
-        shutil.rmtree(daemon.state)
 
 
 def _pid(daemon: Daemon) -> int:
