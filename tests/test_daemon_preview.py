@@ -93,7 +93,11 @@ def test_items_and_first_commands_are_those_of_the_job(daemon: Daemon) -> None:
     assert words[5][5].startswith(f"{daemon.state}/")
     assert (6, True) == (len(words), words[5][5].endswith("/output"))
     assert "hush" not in said
-    eventually(lambda: [] == list((daemon.state / "workers").iterdir()) or 1 / 0)
+
+    def no_worker_is_left() -> None:
+        assert [] == list((daemon.state / "workers").iterdir())
+
+    eventually(no_worker_is_left)
     daemon.ask("submit", str(daemon.root / "job.json"))
     code, said = rehearse(daemon, job)
     assert (0, True) == (code, "attic exists already" in said)

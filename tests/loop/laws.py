@@ -11,10 +11,11 @@ from attrs import evolve, frozen
 
 from resumed.actors.machine.apply import apply
 from resumed.schemas.errors import ResumedError
-from resumed.schemas.job import ItemState
+from resumed.schemas.job import Item, ItemState
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Line, Snapshot
 from resumed.schemas.views import Told
+from resumed.schemas.workflow import OnChange
 from resumed.store import fsck, journal, recovery
 from resumed.store.recovery import Recovered
 
@@ -144,13 +145,19 @@ def _of_step(step: Step) -> list[str]:
             continue
         if row.number <= unit.tries:
             broken.append(f"{where}: try {row.number} after {unit.tries}")
-        if unit.state is ItemState.DONE and row.item:
+        if unit.state is ItemState.DONE and row.item and not _begun_again(after, unit, after.items[row.item]):
             broken.append(f"{where}: {row.item} was done and started again")
     for item in before.items:
         now = after.items[item.id]
-        if item.state is ItemState.DONE and now != item:
+        if item.state is ItemState.DONE and now != item and not _begun_again(after, item, now):
             broken.append(f"{where}: {item.id} was done and became {now}")
     return broken
+
+
+def _begun_again(after: Snapshot, item: Item, now: Item) -> bool:
+    """Whether what was done is done anew because its source changed and its workflow says so."""
+    reopens = after.contract.on_change is OnChange.REOPEN
+    return reopens and now.source != item.source and now.occurrence > item.occurrence
 
 
 def _of_runs(world: World, job: str, told: list[Step]) -> list[str]:

@@ -13,7 +13,8 @@ from resumed.actors import job as jobs
 from resumed.actors import workshop
 from resumed.actors.entry import Stage
 from resumed.schemas import codec, decisions, frames
-from resumed.schemas.workflow import Contract, StepContract, StepKind
+from resumed.schemas.job import PinKind, Source
+from resumed.schemas.workflow import Contract, OnChange, StepContract, StepKind
 
 from . import clock, laws, world
 from .workers import GOOD, Manners, accept
@@ -54,6 +55,9 @@ class Story:
         self.told = Told()
         self.crashing = 0.0
         self.deaths = 0
+        self.sourced = seed % 9 == 4
+        """Whether its items have sources, which change now and then; other seeds draw as they always did."""
+        self.weather = random.Random(f"sources of {seed}")
 
     # ---- what is drawn --------------------------------------------------------------------------------
 
@@ -88,6 +92,7 @@ class Story:
             ),
             entry="label:Label",
             slots=chance.choice((1, 1, 1, 3)),
+            on_change=OnChange.REOPEN if self.seed % 2 else OnChange.HOLD,
         )
 
     def manners(self) -> Manners:
@@ -100,8 +105,10 @@ class Story:
         return Manners(**drawn, slowest=chance.choice((0.1, 2.0, 30.0)))
 
     def says(self, frame: frames.Run) -> decisions.Answer:
-        """A handler's decision."""
+        """A handler's decision; of sources the worker itself."""
         chance = self.chance
+        if self.sourced and (said := self._of_sources(frame)) is not None:
+            return decisions.Answer(decided=said)
         if not self.calm and chance.random() < 0.25:
             odd = self._odd(frame)
             if odd is not None:
@@ -113,8 +120,14 @@ class Story:
                     decisions.NewItem(id=f"made-{number}") for number in range(chance.choice((0, 1, 3)))
                 )
             tries = chance.choice((None, 1, 3))
+            named = (*(item.id for item in frame.items), *(item.id for item in made or ()))
             decided: decisions.Decided = decisions.FanOut(
-                start="work", then="finish", items=made, parallel=chance.choice((1, 2, 3)), tries=tries
+                start="work",
+                then="finish",
+                items=made,
+                parallel=chance.choice((1, 2, 3)),
+                tries=tries,
+                pins={item: self._source() for item in named} if self.sourced else {},
             )
         elif frame.step == "finish":
             decided = decisions.Finished()
@@ -123,6 +136,25 @@ class Story:
         else:
             return self._accept(frame)
         return decisions.Answer(decided=decided, state={"at": f'"{frame.step}"'} if not frame.item else {})
+
+    def _of_sources(self, frame: frames.Run) -> decisions.Decided | None:
+        """What a comparison found; and now and then that the source of an item has changed."""
+        odds = 0.0 if self.calm else 0.1
+        if frame.compare:
+            seen = tuple(
+                decisions.Seen(item=item.id, source=self._source() if self.weather.random() < 0.7 else None)
+                for item in frame.items
+                if self.weather.random() < odds
+            )
+            self.told.did["compared"] = self.told.did.get("compared", 0) + 1
+            return decisions.Compared(through=frame.through, sources=len(frame.items), changed=seen)
+        if frame.row is not None and frame.row.source is not None and self.weather.random() < odds:
+            self.told.did["source_changed"] = self.told.did.get("source_changed", 0) + 1
+            return decisions.SourceChanged(source=self._source())
+        return None
+
+    def _source(self) -> Source:
+        return Source(path="/srv/x", pin=PinKind.SHA256, sha256=f"{self.weather.getrandbits(64):064x}")
 
     def _accept(self, frame: frames.Run) -> decisions.Answer:
         draw = self.chance.random()
@@ -376,7 +408,7 @@ class Story:
     def _count(self) -> None:
         made, told = self.world, self.told
         told.kills, told.failures, told.runs = made.kills, made.weather.failures, len(made.witness.ran)
-        told.asked, told.did = len(made.asked), made.machine.did
+        told.asked, told.did = len(made.asked), {**told.did, **made.machine.did}
 
 
 def run(seed: int, backend: str) -> Told:
