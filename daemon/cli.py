@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     prepare()
     screen = Screen(as_json="--json" in words)
+    asked: argparse.Namespace | str = ""
     try:
         asked = parsing.read(words)
         if isinstance(asked, str):
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         complain(error, commands=error.commands)
         return control.EXIT_USAGE
     except KeyboardInterrupt:
-        return control.EXIT_INTERRUPTED
+        return _interrupted(asked)
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -47,6 +48,23 @@ def main(argv: list[str] | None = None) -> int:
         complain(f"cannot print the answer: {error.strerror or error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return control.EXIT_REFUSED
+
+
+def _of(verb: str, job: str) -> str:
+    from shlex import quote
+
+    return f"resumectl {verb} {quote(job)}"
+
+
+def _interrupted(asked: argparse.Namespace | str) -> int:
+    """Who only looked may go in silence; what was to be changed may be in force."""
+    if not isinstance(asked, str) and getattr(asked, "changes", False):
+        job = getattr(asked, "job", None)
+        complain(
+            "interrupted: nobody can tell whether the command took effect",
+            commands=(_of("why", job) if job else "resumectl list -a",),
+        )
+    return control.EXIT_INTERRUPTED
 
 
 def _run(screen: Screen, asked: argparse.Namespace) -> int:
@@ -90,15 +108,13 @@ def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int
 
 def _possible(error: str, asked: argparse.Namespace) -> list[str]:
     """What may be typed after an error that does not say so itself."""
-    import shlex
-
     if error == control.ERROR_NOT_PERMITTED:
         return ["resumectl status"]
     if asked.verb == "submit":
         return ["resumectl workflows"]
     job = getattr(asked, "job", None)
     lost = error == control.ERROR_NO_SUCH and not getattr(asked, "item", None)
-    return [f"resumectl show {shlex.quote(job)}"] if job and not lost else ["resumectl list -a"]
+    return [_of("show", job)] if job and not lost else ["resumectl list -a"]
 
 
 if __name__ == "__main__":

@@ -31,6 +31,10 @@ class UnreachableError(Exception):
         self.reason = reason
 
 
+class WaitOverError(Exception):
+    """The time that somebody was ready to wait for a stream is over."""
+
+
 class CallError(Exception):
     """The daemon's error answer: its full name and parameters."""
 
@@ -62,6 +66,8 @@ class Client:
         self.path = path or default_path()
         self._connect_within = patience or CONNECT_WITHIN
         self._answer_within = patience or ANSWER_WITHIN
+        self.deadline: float | None = None
+        """When an endless stream is waited for no longer (`time.monotonic`): WaitOverError."""
         self._held = bytearray()
         self._socket = self._connect()
 
@@ -125,6 +131,8 @@ class Client:
         )
         goes_on = True
         while goes_on:
+            if endless and self.deadline is not None:
+                self._socket.settimeout(max(0.001, self.deadline - time.monotonic()))
             answer, goes_on = self._receive()
             yield answer
         self._socket.settimeout(self._answer_within)
@@ -168,6 +176,8 @@ class Client:
             try:
                 chunk = self._socket.recv(CHUNK)
             except TimeoutError:
+                if self.deadline is not None:
+                    raise WaitOverError from None
                 raise UnreachableError(self.path, f"no answer within {self._answer_within:g} s") from None
             except OSError as error:
                 raise UnreachableError(self.path, error.strerror or str(error)) from None

@@ -28,6 +28,7 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 def _submit(made: argparse.ArgumentParser) -> None:
     made.add_argument("file", metavar="FILE|-", help="a job file, JSON or TOML; - reads standard input")
     made.add_argument("--wait", action="store_true", help="watch the job until it ends or needs a person")
+    _timeout(made)
     made.add_argument(
         "--dry-run", action="store_true", help="only say what it would become: its items, its first commands"
     )
@@ -52,6 +53,36 @@ def _list(made: argparse.ArgumentParser) -> None:
 
 def _job(made: argparse.ArgumentParser) -> None:
     made.add_argument("job", metavar="JOB", help="a job's id or a unique prefix of it")
+
+
+def _timeout(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="TIME",
+        help="wait no longer than this (90s, 1h30m); the job goes on",
+    )
+
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def _seconds(word: str) -> float:
+    """A span of time as people write it; a number alone is seconds."""
+    total, number = 0.0, ""
+    for one in word if word[-1:] in UNITS else f"{word}s":
+        if one in UNITS and number:
+            total, number = total + float(number) * UNITS[one], ""
+        elif one.isdecimal() or (one == "." and "." not in number):
+            number += one
+        else:
+            raise argparse.ArgumentTypeError(f"expected a time such as 90s or 1h30m, got {word!r}")
+    return total
+
+
+def _watch(made: argparse.ArgumentParser) -> None:
+    made.add_argument("job", metavar="JOB", nargs="?", help="the job; else all open ones")
+    _timeout(made)
 
 
 def _show(made: argparse.ArgumentParser) -> None:
@@ -202,9 +233,9 @@ VERBS = (
         "watch",
         "work",
         "verbs_work:watch",
-        "follow a job until it ends or needs a person",
-        "resumectl watch attic",
-        _job,
+        "follow a job until it ends or needs a person; without one, all that are open",
+        "resumectl watch attic --timeout 30m",
+        _watch,
     ),
     Verb(
         "logs",
@@ -322,6 +353,12 @@ VERBS = (
     ),
 )
 NAMES = tuple(verb.name for verb in VERBS)
+CHANGING = frozenset(verb.name for verb in VERBS if verb.group == "control") | {
+    "submit",
+    "quarantine",
+    "prune",
+}
+"""Verbs after whose interruption nobody can tell whether they took effect."""
 GROUPS = {
     "work": "hand in jobs, look at them, fetch what they made",
     "control": "decide about a job",

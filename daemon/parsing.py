@@ -56,7 +56,7 @@ def parser(words: Sequence[str] | None = None) -> Parser:
                 allow_abbrev=False,
             )
             verb.add(made)
-            made.set_defaults(serve=verb.serve, alone=verb.alone)
+            made.set_defaults(serve=verb.serve, alone=verb.alone, changes=verb.name in grammar.CHANGING)
     return top
 
 
@@ -112,7 +112,8 @@ def overview() -> str:
     """The screen of `resumectl --help`: every verb, by what it is for."""
     wide = max(terminal_columns() - 1, 40)
     last = "A job is named by its id or a unique prefix of it; resumectl VERB --help has an example."
-    lines = ["usage: resumectl VERB ...", "", "Hand long jobs to resumed, watch them, steer them."]
+    about = "Hand long jobs to resumed, watch them, steer them."
+    lines = ["usage: resumectl VERB ...", "", *wrap(about, wide)]
     for group, about in grammar.GROUPS.items():
         rows = {verb.name: verb.said for verb in grammar.VERBS if verb.group == group}
         lines += ["", *wrap(f"{group}: {about}", wide), *_listed(rows, wide)]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .letters import clean, cut, wrap
-from .render import ITEM_GLYPHS, facts, glyph_of, moment, paint, size, stamp, table
+from .render import ITEM_GLYPHS, facts, glyph_of, hour_of, moment, paint, size, stamp, table
 
 
 def job_list(answer: dict[str, Any], now: float, width: int, colour: bool, everything: bool) -> list[str]:
@@ -65,10 +65,10 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
     """The screen of `resumectl show`."""
     row = view["row"]
     glyph = glyph_of(row)
-    head = f"{clean(row['id'])} is {row['status']} since {moment(row['since'], now)}"
+    head = f"{glyph} {clean(row['id'])} is {row['status']} since {hour_of(row['since'], now)}"
     # An ended job's reason may say no more than its status.
     why = "" if view["reason"] == f"it is {row['status']}" else clean(view["reason"])
-    lines = [paint(f"{glyph} {head}{': ' if why else ''}{why}", glyph, colour)]
+    lines = [paint(line, glyph, colour) for line in wrap(f"{head}: {why}" if why else head, width)]
     known = {
         "title": row["title"],
         "objective": view["objective"] if view["objective"] != row["title"] else "",

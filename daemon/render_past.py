@@ -84,7 +84,7 @@ def command_lines(
         return []
     texts = [clean(each["command"], 400) for each in commands]
     wide = max(map(columns, texts))
-    lines = [f"{who:<{NAME}} ({head})" if head else who]
+    lines = _named(who, [f"({head})"], width) if head else [who]
     for text, each in zip(texts, commands, strict=True):
         means = clean(each["means"], 100)
         # What does not fit beside a command stands below it: a command must be there to be copied, whole.

@@ -1,5 +1,7 @@
-"""Following a job until it ends or needs a person, across restarts of the daemon."""
+"""Following one job until it ends or needs a person, across restarts of the daemon."""
 
+import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -8,9 +10,9 @@ from typing import Any
 from resumed.schemas import control
 
 from . import render, render_jobs
-from .client import Client, UnreachableError
+from .client import CallError, Client, UnreachableError, WaitOverError
 from .letters import clean
-from .screen import Screen
+from .screen import Screen, complain
 
 FINAL_EXITS = {
     "completed": control.EXIT_DONE,
@@ -23,48 +25,86 @@ LINE_EVERY = 1.0
 LOOK_EVERY = 0.5
 
 
-def follow(screen: Screen, client: Client, job: str) -> int:
-    """Shows the job's row after each change; the exit code says how it stands at the end."""
-    row: dict[str, Any] = {}
-    shown_at = 0.0
-    shown: dict[str, Any] = {}
-    try:
-        for row in _rows(screen, client, job):
-            job = row["id"]
-            if screen.as_json:
-                screen.show_json(row, indent=None)
-            elif screen.live:
-                glyph = render.glyph_of(row)
-                line = render.paint(render_jobs.progress(row, screen.width), glyph, screen.colour)
-                print(f"\r{line}\x1b[K", end="", flush=True)
-            elif time.monotonic() - shown_at >= LINE_EVERY or row["status"] != shown.get("status"):
-                _plain_line(row)
-                shown_at, shown = time.monotonic(), row
-            if row["needs_person"]:
-                break
-    except KeyboardInterrupt:
-        end_of_line = "\n" if screen.live and not screen.as_json else ""
-        print(f"{end_of_line}interrupted: the job {clean(job)} goes on", file=sys.stderr)
-        return control.EXIT_INTERRUPTED
-    if not screen.as_json:
-        _last_words(screen, row, already=shown is row)
-    return exit_of(row)
+class Shown:
+    """A job's row as it changes: a bar that is written over on a terminal, else a line now and then."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._at = 0.0
+        self._last: dict[str, Any] = {}
+        self.row: dict[str, Any] = {}
+
+    def show(self, row: dict[str, Any]) -> None:
+        """The row has changed."""
+        screen, self.row = self._screen, row
+        if screen.as_json:
+            screen.show_json(row, indent=None)
+        elif screen.live:
+            line = render.paint(render_jobs.progress(row, screen.width), render.glyph_of(row), screen.colour)
+            print(f"\r{line}\x1b[K", end="", flush=True)
+        elif time.monotonic() - self._at >= LINE_EVERY or row["status"] != self._last.get("status"):
+            self._line()
+
+    def leave(self) -> None:
+        """Nothing is written over any more."""
+        if self._screen.live and not self._screen.as_json and self.row:
+            print(flush=True)
+
+    def end(self) -> None:
+        """How it stands at the end, and what may be typed when a person is needed."""
+        self.leave()
+        if self._screen.as_json:
+            return
+        if not self._screen.live and self._last is not self.row:
+            self._line()
+        if self.row["needs_person"]:
+            print(f"it needs a person: {render_jobs.needs(self.row, self._screen.now, 200)}")
+            print(f"you may\n  resumectl why {clean(self.row['id'])}")
+
+    def _line(self) -> None:
+        print(plain_line(self.row), flush=True)
+        self._at, self._last = time.monotonic(), self.row
 
 
-def _plain_line(row: dict[str, Any]) -> None:
+def plain_line(row: dict[str, Any]) -> str:
+    """A job's row as a line of its own, with the time."""
     clock = time.strftime("%T")
-    line = f"{clock} {render.glyph_of(row)} {clean(row['id'])} {row['status']}: {render_jobs.counts(row)}"
-    print(line, flush=True)
+    return f"{clock} {render.glyph_of(row)} {clean(row['id'])} {row['status']}: {render_jobs.counts(row)}"
 
 
-def _last_words(screen: Screen, row: dict[str, Any], *, already: bool) -> None:
-    if screen.live:
-        print()
-    elif not already:
-        _plain_line(row)
-    if row["needs_person"]:
-        print(f"it needs a person: {render_jobs.needs(row, screen.now, 200)}")
-        print(f"you may\n  resumectl show {clean(row['id'])}")
+def follow(screen: Screen, client: Client, job: str, within: float | None) -> int:
+    """Shows the job's row after each change; the exit code says how it stands at the end."""
+    shown = Shown(screen)
+    client.deadline = None if within is None else time.monotonic() + within
+    try:
+        for answer in through_restarts(screen, client, "Watch", lambda: None, job=job):
+            shown.show(answer["row"])
+            if shown.row["needs_person"]:
+                break
+        shown.end()
+    except KeyboardInterrupt:
+        return left(shown, job, "interrupted", control.EXIT_INTERRUPTED)
+    except WaitOverError:
+        return left(shown, job, "the time to wait is over", control.EXIT_WAIT_OVER)
+    except BrokenPipeError:
+        # Nobody reads on; that says nothing about the job.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return control.EXIT_INTERRUPTED
+    except CallError as error:
+        if not shown.row or error.parameters.get("code") != "set_aside":
+            raise
+        shown.leave()
+        complain(error, commands=error.parameters["commands"])
+        return control.EXIT_NEEDS_PERSON
+    return exit_of(shown.row)
+
+
+def left(shown: Shown, job: str, why: str, code: int) -> int:
+    """Whoever waited goes; the job does not."""
+    name = shown.row.get("id", job)
+    shown.leave()
+    complain(f"{why}: the job {name} goes on", commands=(shlex.join(["resumectl", "watch", name]),))
+    return code
 
 
 def exit_of(row: dict[str, Any]) -> int:
@@ -74,13 +114,6 @@ def exit_of(row: dict[str, Any]) -> int:
     if row["status"] == "completed" and row["done"] < row["total"]:
         return control.EXIT_ENDED_WITH_FAILURES
     return FINAL_EXITS[row["status"]]
-
-
-def _rows(screen: Screen, client: Client, job: str) -> Iterator[dict[str, Any]]:
-    """Row after row, across restarts of the daemon."""
-    asked = {"job": job}
-    for answer in through_restarts(screen, client, "Watch", lambda: None, **asked):
-        yield answer["row"]
 
 
 def through_restarts(
@@ -93,19 +126,24 @@ def through_restarts(
             yield from with_client.stream(method, **parameters)
             return
         except UnreachableError as error:
-            end_of_line = "\n" if screen.live and not screen.as_json else ""
-            print(f"{end_of_line}the daemon went away; waiting for it", file=sys.stderr)
-            with_client = _come_back(error)
+            with_client = come_back(screen, error, client.deadline)
             anew()
 
 
-def _come_back(gone: UnreachableError) -> Client:
+def come_back(screen: Screen, gone: UnreachableError, until: float | None) -> Client:
     """A new connection once the daemon is there again; the error when it stays away."""
+    end_of_line = "\n" if screen.live and not screen.as_json else ""
+    print(f"{end_of_line}the daemon went away; waiting for it", file=sys.stderr)
     deadline = time.monotonic() + COME_BACK_WITHIN
     while True:
         time.sleep(LOOK_EVERY)
+        if until is not None and time.monotonic() > until:
+            raise WaitOverError
         try:
-            return Client(gone.path)
+            client = Client(gone.path)
         except UnreachableError:
             if time.monotonic() > deadline:
                 raise
+        else:
+            client.deadline = until
+            return client

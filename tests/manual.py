@@ -30,6 +30,8 @@ WAITING = (
 SHAPES = {
     # verb (and its word) -> what `--json` prints: one value, or `lines`, a value on each line; and its keys
     "submit": ("one", "told"),
+    "submit --dry-run": ("one", "preview"),
+    "lint": ("one", "file, kind, problems, warnings"),
     "list": ("one", "jobs, ended, ended_count, ended_since, you"),
     "show": ("one", "job"),
     "show --contract": ("one", "job, sha256, contract"),
@@ -48,7 +50,7 @@ SHAPES = {
     "retry": ("one", "told"),
     "skip": ("one", "told"),
     "extend": ("one", "told"),
-    "status": ("one", "house"),
+    "status": ("one", "house, you"),
     "workflows": ("one", "workflows, problems"),
     "quarantine list": ("one", "jobs"),
     "quarantine show": ("one", "aside"),

@@ -228,7 +228,8 @@ def test_fish_completes(daemon: Daemon, tmp_path: Path) -> None:
     )
     parts = [part.strip().splitlines() for part in ran.stdout.split("---\n")]
 
-    assert ["watch\tfollow a job until it ends or needs a person"] == parts[0]
+    watch = next(verb for verb in grammar.VERBS if verb.name == "watch")
+    assert [f"watch\t{watch.said}"] == parts[0]
     assert "stuck\theld, 4/6" in parts[1]
     assert ["two words\tfailed"] == [line.replace("\\ ", " ") for line in parts[2]]
     assert "job.json" in parts[3][0]

@@ -244,7 +244,8 @@ def test_interrupted_watch_leaves_the_job_alone(daemon: Daemon) -> None:
     daemon.ask("cancel", "watched")
 
     assert "watched" in first
-    assert (130, "interrupted: the job watched goes on\n") == (watching.returncode, said)
+    assert 130 == watching.returncode
+    assert "resumectl: interrupted: the job watched goes on\nyou may\n  resumectl watch watched\n" == said
     assert status in ("ready", "running")
 
 

@@ -69,7 +69,7 @@ CLIENT = words(
     "daemon/render.py daemon/render_contract.py daemon/render_house.py daemon/render_jobs.py "
     "daemon/render_past.py daemon/render_preview.py daemon/render_retire.py daemon/screen.py "
     "daemon/verbs_house.py daemon/verbs_jobs.py daemon/verbs_past.py daemon/verbs_retire.py "
-    "daemon/verbs_steer.py daemon/verbs_work.py daemon/waiting.py"
+    "daemon/verbs_steer.py daemon/verbs_work.py daemon/waiting.py daemon/watching.py"
 )
 CLIENT_AT_ONCE = words("resumed.schemas.control")  # every other schema only inside a function
 
