@@ -8,6 +8,7 @@ affair of one file.
 
 import errno
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -91,9 +92,9 @@ class DiskTrouble:
         return eased
 
     async def prepare(self) -> None:
-        """Makes the reserve; a disk that has no room for it is in trouble from the start."""
-        if not await self._disk.call(reserve.works, self._layout):
-            self.noticed(OSError(errno.ENOSPC, "there is no room for the reserve"))
+        """Makes the reserve; a disk that refuses it is in trouble from the start."""
+        if why := await self._disk.call(reserve.trial, self._layout):
+            self.noticed(OSError(why, f"a trial was refused: {os.strerror(why)}"))
 
     async def run(self) -> None:
         """Looks from time to time, while there is trouble, whether it is over."""
@@ -103,7 +104,10 @@ class DiskTrouble:
             while self.said:
                 await self._clock.wait(wait)
                 wait = min(wait * 2, MOST)
-                if await self._disk.call(reserve.works, self._layout):
+                why = await self._disk.call(reserve.trial, self._layout)
+                if why:
+                    self.noticed(OSError(why, f"a trial was refused: {os.strerror(why)}"))
+                else:
                     self._over()
 
     def _over(self) -> None:

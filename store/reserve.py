@@ -3,6 +3,8 @@
 Whether a disk works again is asked here too: by writing, never by its own word alone.
 """
 
+import errno
+
 from resumed.schemas.errors import StoreError
 
 from . import durable
@@ -46,17 +48,17 @@ def give_up(layout: Layout) -> bool:
     return True
 
 
-def works(layout: Layout) -> bool:
-    """True when the disk has taken and synced a small file, and the reserve is there again."""
+def trial(layout: Layout) -> int:
+    """0 when the disk took and synced a small file and the reserve is there, else why not, as an errno."""
+    temp = durable.temporary(layout.root / NAME)
     try:
-        if not keep(layout):
-            return False
-        temp = durable.temporary(layout.root / NAME)
         try:
             durable.new_file(temp, TRIAL)
         finally:
             durable.discard(temp)
         durable.sync_folder(layout.root)
-    except (StoreError, OSError):
-        return False
-    return True
+        return 0 if keep(layout) else errno.ENOSPC
+    except OSError as error:
+        return error.errno or errno.EIO
+    except StoreError as error:
+        return error.errno or errno.EIO

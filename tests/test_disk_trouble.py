@@ -64,7 +64,7 @@ class SmallDisk:
         def call(*args: Any) -> Any:
             if self.broken:
                 raise OSError(self.broken, os.strerror(self.broken))
-            freed = self._size(args[0]) if name == "unlink" else 0
+            freed = self._size(args[0]) + 1 if name == "unlink" else 0
             self._take(self._grows(name, args))
             found = self.real[name](*args)
             self._take(-freed)
@@ -360,18 +360,29 @@ async def test_reserve_is_given_up_once(store: Layout) -> None:
 async def test_room_for_the_reserve_alone_is_not_enough(store: Layout, disk: SmallDisk) -> None:
     """Made of the last free block the reserve would be given up at once, so a little more must be free."""
     disk.left = reserve.SIZE + reserve.SPARE - 1
-    too_little = reserve.works(store)
+    too_little = reserve.trial(store)
     left = disk.left
-    disk.left = reserve.SIZE + reserve.SPARE + 2
+    disk.left = reserve.SIZE + reserve.SPARE + len(reserve.TRIAL)
 
-    assert (False, reserve.SIZE + reserve.SPARE - 1) == (too_little, left)
-    assert reserve.works(store)
+    assert (errno.ENOSPC, reserve.SIZE + reserve.SPARE - 1) == (too_little, left)
+    assert 0 == reserve.trial(store)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
+async def test_start_on_a_disk_that_refuses_says_which(number: int, store: Layout, disk: SmallDisk) -> None:
+    """A disk that is read-only or fails from the first moment is not called full."""
+    one = DiskTrouble(store, SystemClock(), InlineDisk(), lambda _: None)
+    disk.broken = number
+    await one.prepare()
+
+    assert trouble.SAYS[number] == one.said
 
 
 def test_what_lies_in_a_store_after_a_look_is_the_reserve(store: Layout) -> None:
     """A look whether the disk works leaves nothing but the reserve."""
     before = set(os.listdir(store.root))
     for _ in range(2):
-        assert reserve.works(store)
+        assert 0 == reserve.trial(store)
 
     assert {reserve.NAME} == set(os.listdir(store.root)) - before
