@@ -7,9 +7,11 @@ from attrs import evolve
 from machine_kit import ANNA, REQUESTS, Play
 
 from resumed.actors import receipts
+from resumed.actors.machine import receipts as machine
 from resumed.actors.machine.verdict import Unchanged, Verdict
 from resumed.schemas import events
 from resumed.schemas.job import Person
+from resumed.schemas.limits import Limits
 from resumed.schemas.receipt import KEPT, KEPT_SECONDS, Receipt
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry
@@ -84,6 +86,15 @@ def test_other_content_under_one_id_is_a_conflict(case: str) -> None:
 
     assert "request_conflict" == refused.code
     assert "harbour-7 is paused" in refused.reason
+
+
+def test_what_was_looked_up_is_no_content() -> None:
+    """An extension asked again is the same request, whatever its workflow allows by then."""
+    first = events.Extend(by=ANNA, tokens=5, request="r-1")
+    later = evolve(first, allowed=Limits(tokens=9))
+
+    assert machine.content(first) == machine.content(later)
+    assert machine.content(first) != machine.content(evolve(first, tokens=6))
 
 
 def test_ids_are_each_users_own() -> None:
