@@ -5,9 +5,12 @@ from typing import Any
 from .letters import clean
 from .render import facts, span, table
 
+ROLES = 5
+"""How many there are; who has all of them over everything has no need to read each."""
 
-def house_view(house: dict[str, Any], path: str, width: int) -> list[str]:
-    """The screen of `resumectl status`."""
+
+def house_view(house: dict[str, Any], you: dict[str, Any], path: str, width: int) -> list[str]:
+    """The screen of `resumectl status`: the daemon, and who asks."""
     jobs = [f"{house[name]} {name}" for name in ("open", "running", "held", "ended")]
     if house["loading"]:
         jobs.append(f"{house['loading']} loading")
@@ -20,8 +23,21 @@ def house_view(house: dict[str, Any], path: str, width: int) -> list[str]:
         "workers": f"{house['workers']}, contained by {house['containment']}",
         "workflows": ", ".join(house["workflows"]) or "none",
         "loop": house["backend"],
+        "you": you_are(you),
     }
     return facts(known, width) + [f"! {clean(trouble)}" for trouble in house["troubles"]]
+
+
+def you_are(you: dict[str, Any]) -> str:
+    """Who asks and what it may do, in a line."""
+    names = [each["role"] for each in you["roles"] if not each["workflows"] and not each["own"]]
+    words = ["every role"] if len(names) == ROLES else names
+    for each in you["roles"]:
+        if each["workflows"] or each["own"]:
+            over = " and ".join(each["workflows"]) or "all workflows"
+            words.append(f"{each['role']} of {over}{' (own jobs)' if each['own'] else ''}")
+    same = "; same-user: jobs run under this very user" if you["same_user"] else ""
+    return f"{you['name']}, {', '.join(words)}{same}"
 
 
 def workflow_list(answer: dict[str, Any], width: int, colour: bool) -> list[str]:

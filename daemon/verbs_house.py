@@ -12,7 +12,7 @@ from .screen import Screen
 def status(screen: Screen, client: Client, _asked: argparse.Namespace) -> int:
     """How the daemon is."""
     answer = client.call("Status")
-    screen.show(answer, render_house.house_view(answer["house"], client.path, screen.width))
+    screen.show(answer, render_house.house_view(answer["house"], answer["you"], client.path, screen.width))
     return control.EXIT_DONE
 
 
