@@ -1,7 +1,8 @@
 """Claims: names that submissions take, a request id or a business key; each says which job it stands for.
 
 A claim is durable before its job is admitted, so no job is without its names. A crash between the two leaves
-a claim whose job never came to be: whoever asks next drops it, and only such a one is ever dropped.
+a claim whose job never came to be: whoever asks next drops it. Else only the request of a job that is removed
+for good is ever dropped.
 """
 
 from attrs import frozen

@@ -1,7 +1,8 @@
 """How a job leaves the place it was put: out of the quarantine, or for good; an id stays known for ever.
 
 The order for good: the id durable among the names, the folder renamed to a left-over, then what is in it
-unlinked. A crash leaves the job whole where it was, or a left-over that the next start removes.
+unlinked, then the request id it was handed in under forgotten. A crash leaves the job whole where it was, or
+a left-over that the next start removes.
 """
 
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 from attrs import frozen
 
 from resumed.schemas import codec
-from resumed.schemas.errors import DamagedError, StoreError
+from resumed.schemas.errors import DamagedError, FaultyInputError, StoreError
 from resumed.schemas.instant import Instant
 
-from . import durable, files, names, quarantine, recovery
+from . import claims, durable, files, names, quarantine, recovery
+from .claims import Claim
 from .layout import Layout
 
 
@@ -76,6 +78,7 @@ def _leave(layout: Layout, source: Path, farewell: Farewell) -> None:
     with durable.reading(source):
         if not durable.exists(source):
             raise StoreError(f"cannot remove {farewell.id}: it is not there")
+    asked = _request_of(source)
     # The first farewell stays: a crash after this line leaves a job that is there, and is given up again.
     names.keep(layout.names, "id", 0, farewell.id, codec.encode(farewell))
     left = durable.temporary(source)
@@ -83,6 +86,27 @@ def _leave(layout: Layout, source: Path, farewell: Farewell) -> None:
         durable.rename_new(source, left)
         durable.sync_folder(source.parent)
     remove(left)
+    if asked is not None:
+        _forget_request(layout, asked)
+
+
+def _request_of(source: Path) -> Claim | None:
+    """The request id that a job was handed in under, as far as its files tell."""
+    try:
+        claimed = claims.of(recovery.peek(source))
+    except (StoreError, FaultyInputError):
+        return None
+    return next((claim for claim in claimed if claim.kind == claims.REQUEST), None)
+
+
+def _forget_request(layout: Layout, asked: Claim) -> None:
+    """A submit is remembered as long as its job; a name that stays is refused as what is gone for good."""
+    try:
+        held = claims.bearer(layout, asked.kind, asked.uid, asked.value)
+        if held is not None and held.job == asked.job:
+            claims.drop(layout, held)
+    except StoreError:
+        pass
 
 
 def remove(left: Path) -> bool:

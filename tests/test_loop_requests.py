@@ -17,7 +17,7 @@ from resumed.schemas.errors import GoneError, StoreError
 from resumed.schemas.job import Person
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
-from resumed.store import archive, retire
+from resumed.store import archive, names, retire
 
 BACKENDS = ("asyncio", "trio")
 pytestmark = pytest.mark.parametrize("backend", BACKENDS)
@@ -353,6 +353,9 @@ def test_job_that_is_gone_for_good_stays_known(backend: str) -> None:
             await submit(one, text(key="k", title="another"), "r-3"),
         ]
 
+        left = {path.name for path in one.layout.names.iterdir()}
+
+        assert {names.spell("id", 0, job), names.spell("key", ADA.uid, "k")} == left
         assert ["removed", "removed"] == [each.code for each in refused]
         assert all(job in each.reason for each in refused)
         assert [] == jobs_of(one)
