@@ -6,6 +6,8 @@ from . import grammar
 from .letters import clean, columns, pad, wrap
 from .render import NAME, glyph_of, hour_of, local, paint, time_of_day
 
+LEAST = 20
+"""Columns of a sentence that stands beside something else."""
 CONTROL = frozenset(verb.name for verb in grammar.VERBS if verb.group == "control")
 """Verbs that change a job."""
 
@@ -31,11 +33,17 @@ def _events(events: list[dict[str, Any]], now: float, width: int) -> list[str]:
     times = [time_of_day(local(event["at"]), now) if event["at"] else "-" for event in events]
     wide = max((len(time) for time in times), default=0)
     word = max((columns(clean(event["word"], 20)) for event in events), default=0)
-    room = max(width - wide - max(word, NAME) - 5, 20)
+    lead = wide + max(word, NAME) + 5
+    # Where little room is left beside it, what happened stands below its time and word.
+    below = width - lead < LEAST
+    room = max(width - (4 if below else lead), LEAST)
     lines = []
     for time, event in zip(times, events, strict=True):
         first = f" {time:<{wide}}  {pad(clean(event['word'], 20), max(word, NAME))}  "
         parts = wrap(clean(event["said"], 400), room)
+        if below:
+            lines += [first.rstrip(), *(f"    {part}" for part in parts)]
+            continue
         lines += [f"{first}{parts[0]}".rstrip(), *(f"{'':<{columns(first)}}{part}" for part in parts[1:])]
     return lines
 

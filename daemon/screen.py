@@ -57,6 +57,14 @@ class Screen:
             print(shown, end="", flush=True)
 
 
+def _columns_of(stream: TextIO) -> int:
+    """The width of the terminal behind a stream; a file takes any number."""
+    try:
+        return max(20, os.get_terminal_size(stream.fileno()).columns or 80)
+    except (OSError, ValueError):
+        return 10_000
+
+
 def terminal_columns(of_a_pipe: int = 80) -> int:
     """The width of the terminal that shows what we print, or what `COLUMNS` says it is."""
     asked = os.environ.get("COLUMNS", "")
@@ -70,7 +78,10 @@ def terminal_columns(of_a_pipe: int = 80) -> int:
 
 def complain(said: object, *, more: Iterable[object] = (), commands: Iterable[str] = ()) -> None:
     """A refusal on standard error: the sentence, what more is known, and what may be typed now."""
-    lines = [f"resumectl: {letters.clean(said, 2000)}", *(f"  {letters.clean(one, 500)}" for one in more)]
+    wide = _columns_of(sys.stderr)
+    lines = letters.wrap(f"resumectl: {letters.clean(said, 2000)}", wide)
+    for one in more:
+        lines += [f"  {part}" for part in letters.wrap(letters.clean(one, 500), wide - 2)]
     if possible := [f"  {letters.clean(command, 500)}" for command in commands]:
         lines += ["you may", *possible]
     print("\n".join(lines), file=sys.stderr)

@@ -233,6 +233,16 @@ def test_colour_and_writing_over_are_for_terminals(daemon: Daemon) -> None:
     assert "\x1b[K" in live
 
 
+def test_refusal_is_broken_where_the_terminal_ends(daemon: Daemon) -> None:
+    """A long sentence on standard error is broken between words, as wide as the terminal itself is."""
+    shown = (
+        at_terminal(daemon, "watch", "--timeout", "x" * 30, "--record", "1").replace("\r", "").splitlines()
+    )
+
+    assert all(len(line) <= 80 for line in shown)
+    assert len(shown) > 3
+
+
 @pytest.mark.parametrize("columns", [120, 80, 60, 40])
 @pytest.mark.parametrize(
     "words", [["list", "-a"], ["show", "stuck"], ["why", "stuck"], ["status"], ["--help"]]

@@ -107,6 +107,16 @@ def test_why_screen(width: int, golden: list[str]) -> None:
     assert golden == render_past.why_view(answer(WHY), NOW, width, False)
 
 
+@pytest.mark.usefixtures("utc")
+def test_events_stand_below_their_word_where_there_is_no_room() -> None:
+    """On a very narrow terminal what happened is told on lines of its own, none of which runs over."""
+    lines = render_past.why_view(answer(WHY), NOW, 40, False)
+    start = lines.index(" 03:14:09      failed")
+
+    assert ["    日本, try 3: a sentence of many", "    words"] == lines[start + 1 : start + 3]
+    assert all(letters.columns(line) <= 40 for line in lines[:start])
+
+
 @pytest.mark.parametrize("width", [40, 30, 20])
 @pytest.mark.usefixtures("utc")
 def test_commands_stay_whole_on_a_narrow_terminal(width: int) -> None:
