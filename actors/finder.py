@@ -9,6 +9,7 @@ from pathlib import Path
 from attrs import frozen
 
 from resumed.schemas.errors import FaultyInputError, StoreError
+from resumed.schemas.job import Status
 from resumed.schemas.jobfile import ID
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
@@ -19,6 +20,7 @@ from resumed.store.quarantine import Entry
 
 from . import refusals, views
 from .entry import JobEntry, Stage
+from .machine import standing
 from .sight import EVERYTHING, Sight, Whose
 from .supervisor import Supervisor
 
@@ -187,10 +189,28 @@ class Finder:
 
     def rows(self, sight: Sight = EVERYTHING) -> list[JobRow]:
         """The open jobs, oldest first; those that cannot be read as quarantined."""
-        shown = [
-            self._row(entry) for entry in list(self._supervisor.entries.values()) if self._shown(entry, sight)
-        ]
+        shown = [self._row(entry) for entry in self._in_sight(sight)]
         return sorted((row for row in shown if row is not None), key=lambda row: (row.created, row.id))
+
+    def counts(self, sight: Sight = EVERYTHING) -> dict[Status, int]:
+        """How many of the open jobs stand under each status; no row is made for it."""
+        now = self._supervisor.clock.now()
+        found: dict[Status, int] = {}
+        for entry in self._in_sight(sight):
+            if entry.stage in HINDERED:
+                status = Status.QUARANTINED
+            elif entry.snapshot is not None:
+                status = standing.status(entry.snapshot, now)
+            elif entry.row is not None:
+                status = entry.row.status
+            else:
+                continue
+            found[status] = found.get(status, 0) + 1
+        return found
+
+    def _in_sight(self, sight: Sight) -> list[JobEntry]:
+        entries = list(self._supervisor.entries.values())
+        return entries if sight.everything else [entry for entry in entries if self._shown(entry, sight)]
 
     def _row(self, entry: JobEntry) -> JobRow | None:
         row = self._supervisor.row(entry)

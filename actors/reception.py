@@ -266,7 +266,7 @@ class Reception:
     def house(self, sight: Sight = EVERYTHING) -> HouseView:
         """The daemon itself: open jobs are counted as far as in sight, troubles are for who sees all."""
         supervisor = self._supervisor
-        rows = self.rows(sight)
+        counts = self._finder.counts(sight)
         aside, hindrances = listed(supervisor.layout)
         hindered = sum(entry.stage in HINDERED for entry in supervisor.entries.values())
         names, problems = self._shelf()
@@ -276,9 +276,9 @@ class Reception:
         troubles += tuple(_troubles(list(supervisor.entries.values())))
         return HouseView(
             uptime=(now.up - self._since.up) // MICRO,
-            open=len(supervisor.entries) if sight.everything else len(rows),
-            running=sum(row.status in (Status.RESUMING, Status.RUNNING) for row in rows),
-            held=sum(row.status is Status.HELD for row in rows),
+            open=len(supervisor.entries) if sight.everything else sum(counts.values()),
+            running=counts.get(Status.RESUMING, 0) + counts.get(Status.RUNNING, 0),
+            held=counts.get(Status.HELD, 0),
             quarantined=len(aside) + hindered,
             ended=supervisor.roll.ended,
             workers=len(supervisor.workshop.slots.hands),
