@@ -37,7 +37,7 @@ _KNOWN = frozenset({"lock", "store.json", "lost", reserve.NAME, *layout.FOLDERS}
 
 @frozen(kw_only=True)
 class Report:
-    """What was looked at and what was found, in the order of the folders."""
+    """What was looked at and what was found: of the house, then of the jobs."""
 
     root: str
     jobs: int
@@ -55,15 +55,13 @@ def check(root: Path, apply: Apply) -> Report:
     """Verify every stored file of a store; `apply` is the law's, as for recovery."""
     place = layout.Layout(root)
     counts = {"jobs": 0, "archive": 0}
-    findings = [*_root(place)]
+    aside, findings = house(place)
     for name in counts:
         for folder in _folders(root / name, findings):
             counts[name] += 1
             findings += _placed(folder)
             findings += examine.job(folder, apply, place.workers)
             findings += _names_of(place, folder)
-    aside, found = _quarantine(place)
-    findings += [*found, *_claimed(place), *_rejected(place), *_names(place), *_workers(place)]
     return Report(
         root=str(root),
         jobs=counts["jobs"],
@@ -71,6 +69,13 @@ def check(root: Path, apply: Apply) -> Report:
         set_aside=aside,
         findings=tuple(findings),
     )
+
+
+def house(place: layout.Layout) -> tuple[int, list[Finding]]:
+    """What is outside the folders of open and ended jobs, verified; and how many jobs are set aside."""
+    aside, found = _quarantine(place)
+    rest = [*_claimed(place), *_rejected(place), *_names(place), *_workers(place)]
+    return aside, [*_root(place), *found, *rest]
 
 
 def _names_of(place: layout.Layout, folder: Path) -> Iterator[Finding]:

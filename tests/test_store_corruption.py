@@ -56,6 +56,7 @@ class Sound:
     verdicts: dict[str, Verdict]
     earlier: dict[str, list[Snapshot]]
     findings: frozenset[examine.Finding]
+    house: frozenset[examine.Finding]
 
     def path(self, name: str) -> Path:
         """The file of that name."""
@@ -87,6 +88,7 @@ def sound(ram: Path) -> Sound:
         verdicts=verdicts,
         earlier={job: harbour.earlier(place, job) for job in JOBS},
         findings=harbour.findings(place),
+        house=frozenset(fsck.house(place)[1]),
     )
 
 
@@ -114,12 +116,6 @@ def verdict(sound: Sound, job: str) -> str:
     return "harmless" if now == right else "older"
 
 
-def is_named(sound: Sound, job: str) -> bool:
-    """Whether fsck says of the job what it did not say before."""
-    found = examine.job(folder_of(sound.place, job), apply, sound.place.workers)
-    return frozenset(found) != sound.job_findings(job)
-
-
 def check_others(sound: Sound, *owners: str) -> None:
     """Every other job loads as it did, and fsck blames none of them."""
     for job in {*JOBS, SET_ASIDE} - {*owners}:
@@ -133,14 +129,18 @@ def check(sound: Sound, name: str, often: bool) -> str:
     kind, owner = kind_of(name), sound.owner(name)
     if kind == JOB:
         said = verdict(sound, owner)
-        named = is_named(sound, owner)
+        now = frozenset(examine.job(folder_of(sound.place, owner), apply, sound.place.workers))
+        named = now != sound.job_findings(owner)
         if said == "found":
-            assert any(one.fatal for one in examine.job(folder_of(sound.place, owner), apply)), name
+            assert any(one.fatal for one in now), name
         if often:
             check_others(sound, owner)
         return said if named or said == "older" else f"{said}, unnamed"
-    said = "named" if harbour.findings(sound.place) != sound.findings else "unnamed"
-    if often or kind in (ASIDE, MUTE):
+    house = frozenset(fsck.house(sound.place)[1])
+    said = "named" if house != sound.house else "unnamed"
+    if often and said == "unnamed":
+        said = "named" if harbour.findings(sound.place) != sound.findings else said
+    if often:
         check_others(sound, owner)
     if kind == ASIDE:
         assert judge(folder_of(sound.place, SET_ASIDE)).found, name
