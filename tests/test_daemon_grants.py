@@ -1,5 +1,9 @@
 """Grants: who has which role over what, from the numbers that the kernel gives, and nothing else."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from resumed.actors.sight import Whose
@@ -113,3 +117,19 @@ def test_owner_of_a_file_has_its_groups() -> None:
     assert grants.permit_of_owner(77777).anywhere(Role.SUBMITTER)
     assert not grants.permit_of_owner(77778).scopes
     assert grants.permit_of_owner(0).everything
+
+
+def test_unknown_names_are_told_by_check_config_and_refuse_nothing(tmp_path: Path) -> None:
+    """`resumed check-config` names who is granted something and not known; no start is refused for it."""
+    file = tmp_path / "resumed.toml"
+    file.write_text('[[grant]]\nrole = "viewer"\nusers = ["no-such-user-here", "root"]\n')
+    file.chmod(0o600)
+    (tmp_path / "workflows.d").mkdir(mode=0o755)
+    places = [f"--{name}={tmp_path / name}" for name in ("state", "socket", "workflows.d")]
+    flags = [each.replace("--workflows.d=", "--workflows=") for each in places]
+    command = [sys.executable, "-m", "resumed.daemon.main", "check-config", f"--config={file}", *flags]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert 0 == ran.returncode, ran
+    assert "! the user no-such-user-here of a grant is not known to this host" in ran.stdout
+    assert "root" not in ran.stdout.splitlines()[0]

@@ -318,3 +318,30 @@ async def test_own_user_needs_no_grant(tmp_path: Path) -> None:
 
     assert set(Role) == {each.role for each in found.scopes}
     assert all(found.everywhere(role) for role in Role)
+
+
+@pytest.mark.root
+async def test_grant_that_is_taken_back_holds_no_longer(open_folder: Path) -> None:
+    """With changed grants the next call of a connection that stands is judged by the new ones."""
+    ours, theirs = socket.socketpair()
+
+    def connect() -> None:
+        made = socket.socket(socket.AF_UNIX)
+        made.connect(str(open_folder / "control"))
+        socket.send_fds(theirs, [b"x"], [made.fileno()])
+
+    def ask(peer: socket.socket) -> str | None:
+        peer.sendall(json.dumps({"method": f"{control.INTERFACE}.Status"}).encode() + b"\0")
+        said: str | None = json.loads(peer.recv(65536)[:-1]).get("error")
+        return said
+
+    async with house(open_folder, GRANTS, mode=0o666) as there:
+        await to_thread.run_sync(as_user, FRIEND, (), connect)
+        with socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0]) as peer:
+            before = await to_thread.run_sync(ask, peer)
+            there.doorman._grants.replace(())
+            after = await to_thread.run_sync(ask, peer)
+    ours.close()
+    theirs.close()
+
+    assert (None, control.ERROR_NOT_PERMITTED) == (before, after)
