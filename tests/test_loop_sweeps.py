@@ -75,6 +75,39 @@ def test_job_survives_a_kill_at_every_call(name: str, ram: Path) -> None:
         assert [] == told.broken, (name, fault)
 
 
+def publishing(ram: Path, backend: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """The calls that only publishing makes, and all others."""
+    told, sky, _ = play(ram, plot.PUBLISHED, backend)
+    assert [] == told.broken
+    found = [(call.number, call.name, str(call)) for call in sky.calls[: told.first]]
+    of_places = [one for one in found if ".resumed-" in one[2] or one[2].endswith(" out")]
+    assert {"sync_file", "rename_new", "sync_folder"} == {name for _, name, _ in of_places}
+    return [one[:2] for one in of_places], [one[:2] for one in found if one not in of_places]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_publishing_survives_a_kill_at_every_call(backend: str, ram: Path, faults_scale: float) -> None:
+    """Killed around any call, of the store's or of the place's: each output is published, and no more."""
+    of_places, others = publishing(ram, backend)
+    rest = kills(others)
+    share = random.Random(SEED).sample(rest, round(len(rest) * min(1.0, 1.5 * faults_scale)))
+    for fault in [*kills(of_places), *share]:
+        told, _, _ = play(ram, plot.PUBLISHED, backend, fault)
+
+        assert told.hit, fault
+        assert [] == told.broken, fault
+
+
+def test_publishing_survives_a_refusing_disk(ram: Path, faults_scale: float) -> None:
+    """An error at any call is tried again, or held until a person has it tried again."""
+    of_places, others = publishing(ram, "asyncio")
+    for fault in [*refusals(of_places, 1.0), *refusals(others[:: round(1 / faults_scale)], faults_scale)]:
+        told, _, _ = play(ram, plot.PUBLISHED, "asyncio", fault)
+
+        assert told.hit, fault
+        assert [] == told.broken, fault
+
+
 def kill_twice(ram: Path, name: str, backend: str, firsts: float, seconds: float) -> int:
     """A share of the kills, each followed by kills at a share of the calls after it; how many in all."""
     chance, count = random.Random(SEED), 0

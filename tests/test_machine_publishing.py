@@ -126,7 +126,7 @@ def test_taken_name_is_a_persons_affair() -> None:
     assert Status.HELD == standing.status(play.snapshot, play.now)
 
     play.does(events.Retry(by=ANNA))
-    assert ([Action(PUBLISH, "a", 2)], 1) == (of(play), play.unit("a").tries)
+    assert ([Action(PUBLISH, "a", 3)], 1) == (of(play), play.unit("a").tries)
     placed(play, Placing.PUBLISHED)
     assert ItemState.DONE == play.unit("a").state
 
@@ -140,16 +140,16 @@ def test_taken_name_holds_the_jobs_own_step() -> None:
     assert "output_exists" == play.code()
 
     play.does(events.Resume(by=ANNA))
-    assert [Action(PUBLISH, "", 2)] == play.due()
+    assert [Action(PUBLISH, "", 3)] == play.due()
 
 
 @pytest.mark.parametrize("held", [False, True])
 def test_item_left_out_before_it_is_published(held: bool) -> None:
     """Left out while it is on its way, or held: the staged file is taken away first, then it is skipped."""
     play = staged()
-    number = 1
     if held:
         placed(play, Placing.EXISTS, reason="taken")
+    number = 2 if held else 1
     play.does(events.Skip(by=ANNA, items=("a",)))
     assert [Action(WITHDRAW, "a", number)] == of(play)
     assert play.changes_nothing(events.Skip(by=ANNA, items=("a",)))
@@ -174,7 +174,8 @@ def test_job_ends_only_when_nothing_is_staged(held: bool) -> None:
     if held:
         placed(play, Placing.EXISTS, reason="taken")
     assert "canceling" == play.does(events.Cancel(by=ANNA))
-    assert ([Action(WITHDRAW, "a", 1)], None) == (play.due(), play.snapshot.outcome)
+    number = 2 if held else 1
+    assert ([Action(WITHDRAW, "a", number)], None) == (play.due(), play.snapshot.outcome)
     assert Status.RUNNING == standing.status(play.snapshot, play.now)
     assert "being ended by anna: 1 outputs are taken away first" == standing.why(play.snapshot, play.now)
 
@@ -275,7 +276,7 @@ def test_job_that_ends_around_a_held_item_leaves_nothing_staged() -> None:
     )
     play.start("")
     play.answer("", Finished())
-    assert ([Action(WITHDRAW, "a", 1)], None) == (play.due(), play.snapshot.outcome)
+    assert ([Action(WITHDRAW, "a", 2)], None) == (play.due(), play.snapshot.outcome)
 
     placed(play, Placing.WITHDRAWN)
     assert play.snapshot.outcome is not None

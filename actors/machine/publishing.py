@@ -188,7 +188,9 @@ def _lost(draft: Draft, unit: Item, reason: str) -> str:
 
 
 def _hold(draft: Draft, unit: Item, row: Publication, code: str, reason: str) -> str:
-    draft.publications[unit.id] = evolve(row, blocked=True)
+    # A number of its own: the attempt that ended here is over, and whatever comes next is another.
+    unit = evolve(unit, publishes=unit.publishes + 1)
+    draft.publications[unit.id] = evolve(row, number=unit.publishes, blocked=True)
     hold_unit(draft, unit, code, reason)
     return "held"
 

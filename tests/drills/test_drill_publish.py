@@ -78,9 +78,6 @@ def test_two_jobs_publish_to_one_place_at_once(daemon: Daemon, same: bool) -> No
     assert f"{winner}\n" == (out / "a.out").read_text()
     daemon.ask("Retry", job=loser)
     until(lambda: daemon.items(loser)["a"]["state"] == "held", "held again")
-    daemon.kill()
-    daemon.bury()
-    daemon.start()
     daemon.ask("Skip", job=loser, items=["a"])
     assert "completed" == daemon.wait_status(loser, *FINAL)["status"]
     assert {"a.out": f"{winner}\n"} == {path.name: path.read_text() for path in out.iterdir()}

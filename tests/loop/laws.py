@@ -19,6 +19,7 @@ from resumed.schemas.workflow import OnChange
 from resumed.store import fsck, journal, recovery
 from resumed.store.recovery import Recovered
 
+from . import places
 from .world import Asked, World
 
 
@@ -97,6 +98,26 @@ def check_invariants(world: World) -> list[str]:
     broken += [fault for asked in world.asked if (fault := _of_request(asked, steps.get(asked.job, [])))]
     report = fsck.check(world.layout.root, apply)
     broken += [f"fsck: {finding}" for finding in report.findings if finding.fatal]
+    return broken
+
+
+def check_places(world: World, out: Path, did: dict[str, int]) -> list[str]:
+    """Every item that is done bears its own output at its place, and nobody else's file was touched."""
+    broken = []
+    for path in out.iterdir():
+        raw = path.read_bytes()
+        if raw not in (b"theirs", places.raw_of(path.name)) and not path.name.startswith("."):
+            broken.append(f"{path.name} is neither theirs nor whole")
+    for job in world.jobs:
+        if world.place(job) is None:
+            continue
+        snapshot = world.snapshot(job)
+        for item in snapshot.items:
+            if item.publishes and item.state is ItemState.DONE:
+                did["published"] = did.get("published", 0) + 1
+                if (out / f"{job}-{item.id}").read_bytes() != places.raw_of(f"{job}-{item.id}"):
+                    broken.append(f"{item.id} of {job} is done, and its place bears something else")
+            did[item.code] = did.get(item.code, 0) + 1
     return broken
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field
 from faults.disk import Disk
 from faults.seam import Fault
 
@@ -15,7 +15,7 @@ from resumed.schemas.job import Ending
 from resumed.store import admission, layout
 from resumed.store.journal import Journal
 
-from . import cases, laws, world
+from . import cases, laws, places, world
 from .clock import VirtualClock
 from .witness import Ran
 from .workers import Says
@@ -49,16 +49,21 @@ class Plot:
     repeatable: bool = True
     ask: bool = True
     """A person pauses and resumes it on the way."""
+    publishes: bool = False
+    """Its outputs are published, in a folder beside the store."""
 
-    def says(self) -> Says:
+    def says(self, out: Path) -> Says:
         """The handlers."""
-        return cases.usual(self.parallel)
+        usual = cases.usual(self.parallel)
+        return places.publishes(usual, out) if self.publishes else usual
 
 
 PLOTS = {
     "one by one": Plot(),
     "two at once, not repeatable": Plot(parallel=2, repeatable=False, ask=False),
 }
+PUBLISHED = Plot(parallel=2, ask=False, publishes=True)
+"""Not among the plots that lose power: the model knows no inodes. `test_store_publish` has those."""
 
 
 @define
@@ -94,9 +99,13 @@ class Player:
         sky, told = self.sky, self.told
         sky.fault = fault
         contract = world.contract(repeatable=self.plot.repeatable)
+        out = self.root.with_name("out")
+        if self.plot.publishes:
+            empty(out)
+            contract = evolve(contract, entry="", definition="{}")
         with sky:
             async with anyio.create_task_group() as group:
-                one = self.world = World(self.root, 1, [contract], self.plot.says(), group, sky)
+                one = self.world = World(self.root, 1, [contract], self.plot.says(out), group, sky)
                 one.machine.lasts = lambda frame: 1.0
                 one.witness.ran.extend(self.before)
                 one.numbered = self.numbered
@@ -112,6 +121,8 @@ class Player:
                     group.cancel_scope.cancel()
         try:
             told.broken += laws.check_invariants(one) + self._end()
+            if self.plot.publishes:
+                told.broken += places.broken(out, set(ITEMS))
         except ResumedError as error:
             told.broken.append(repr(error))
         return told

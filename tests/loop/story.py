@@ -16,7 +16,7 @@ from resumed.schemas import codec, decisions, frames
 from resumed.schemas.job import PinKind, Source
 from resumed.schemas.workflow import Contract, OnChange, StepContract, StepKind
 
-from . import clock, laws, world
+from . import clock, laws, places, world
 from .workers import GOOD, Manners, accept
 from .world import Pace, Weather, World
 
@@ -48,8 +48,10 @@ class Told:
 class Story:
     """Everything that one seed draws."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, publishes: bool = False) -> None:
         self.seed = seed
+        self.publishes = publishes
+        """Whether outputs are published, beside the store; some of the names are taken."""
         self.chance = random.Random(seed)
         self.calm = False
         self.told = Told()
@@ -84,13 +86,14 @@ class Story:
             workflow=name,
             version=1,
             start="start",
+            definition="{}" if self.publishes else "",
             steps=(
                 step("start", StepKind.JOB),
                 step("work", StepKind.ITEM),
                 step("check", StepKind.ITEM),
                 step("finish", StepKind.JOB),
             ),
-            entry="label:Label",
+            entry="" if self.publishes else "label:Label",
             slots=chance.choice((1, 1, 1, 3)),
             on_change=OnChange.REOPEN if self.seed % 2 else OnChange.HOLD,
         )
@@ -223,8 +226,9 @@ class Story:
     async def tell(self, root: Path, weather: Weather) -> None:
         """The whole of it."""
         async with anyio.create_task_group() as group:
+            says = places.several(self.says, out_of(root)) if self.publishes else self.says
             made = World(
-                root, self.seed, self.contracts(), self.says, group, weather, self.chance.choice((1, 2, 4))
+                root, self.seed, self.contracts(), says, group, weather, self.chance.choice((1, 2, 4))
             )
             self.world = made
             try:
@@ -411,9 +415,19 @@ class Story:
         told.asked, told.did = len(made.asked), {**told.did, **made.machine.did}
 
 
-def run(seed: int, backend: str) -> Told:
+def out_of(root: Path) -> Path:
+    """Where the jobs of this store publish; some of their names are taken."""
+    out = root / "out"
+    if not out.exists():
+        out.mkdir()
+        for name in ("job-0-item-0", "job-1-item-1", "job-2-made-0"):
+            (out / name).write_bytes(b"theirs")
+    return out
+
+
+def run(seed: int, backend: str, publishes: bool = False) -> Told:
     """Tell one seed's story and say what it did and what it broke."""
-    story = Story(seed)
+    story = Story(seed, publishes)
     weather = Weather(chance=random.Random(f"weather {seed}"))
 
     async def main() -> None:
@@ -421,6 +435,8 @@ def run(seed: int, backend: str) -> Told:
             await story.tell(root, weather)
             weather.revive()
             story.told.broken = laws.check_invariants(story.world)
+            if publishes:
+                story.told.broken += laws.check_places(story.world, out_of(root), story.told.did)
             for job in story.world.jobs:
                 if story.world.place(job) is not None:
                     outcome = story.world.snapshot(job).outcome
