@@ -21,6 +21,8 @@ def piece(item: str, start: int, text: str) -> dict[str, Any]:
 class Daemon:
     """Answers of one life of the daemon; at their end it goes away, or the stream is over."""
 
+    deadline = None
+
     def __init__(self, *answers: dict[str, Any], dies: bool = False) -> None:
         self._answers = answers
         self._dies = dies
@@ -36,7 +38,7 @@ def printed(
     monkeypatch: pytest.MonkeyPatch, item: str | None, *daemons: Daemon, as_json: bool = False
 ) -> None:
     lives = iter(daemons[1:])
-    monkeypatch.setattr(waiting, "_come_back", lambda gone: next(lives))
+    monkeypatch.setattr(waiting, "come_back", lambda *_: next(lives))
     pieces.follow_logs(Screen(as_json=as_json), daemons[0], "attic", item)  # type: ignore[arg-type]
 
 
