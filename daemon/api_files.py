@@ -11,7 +11,7 @@ from attrs import frozen
 from resumed.schemas.job import ItemState
 from resumed.schemas.refusal import Refusal
 
-from .api_jobs import no_item
+from .api_jobs import FINAL, no_item
 from .desk import Desk
 from .peers import Peer
 
@@ -32,8 +32,8 @@ class PieceAsked:
 class LogAsked:
     """A job, one of its items ("" for the job's own steps), and where in its bytes to begin.
 
-    With `more` it is followed until the item, or else the job, has ended; with `all` that goes for whatever
-    was or will be started of the job, each from its beginning.
+    A negative offset counts from the end. With `more` it is followed until the item, or else the job, has
+    ended; with `all` that goes for whatever was or will be started of the job, each from its beginning.
     """
 
     job: str
@@ -71,10 +71,10 @@ async def log(desk: Desk, _peer: Peer, asked: LogAsked) -> LogAnswer | Refusal:
     if asked.all:
         return Refusal(code="needs_more", reason="the logs of all items are told to a call with `more` only")
     path = await desk.jobs.log_file(asked.job, asked.item)
-    start, content = max(0, asked.offset), b""
+    start, content = asked.offset, b""
     if path is not None:
         start, content = await to_thread.run_sync(read_piece, path, start)
-    after = start + len(content)
+    after = max(0, start) + len(content)
     if content:
         return LogAnswer(item=asked.item, content=_spell(content), next=after, ended=False)
     state = await _state_of(desk, asked.job, asked.item)
@@ -110,6 +110,8 @@ async def _state_of(desk: Desk, job: str, item: str) -> ItemState | Refusal:
     view = await desk.jobs.view(job)
     if isinstance(view, Refusal):
         return view
+    if item == "":  # the job's own steps: they may go on until the job has ended
+        return ItemState.DONE if view.row.status in FINAL else ItemState.IN_PROGRESS
     return next((ItemState(each.state) for each in view.items if each.id == item), no_item(job, item))
 
 
@@ -120,14 +122,16 @@ def _spell(piece: bytes) -> str:
 def read_piece(path: Path, offset: int) -> tuple[int, bytes]:
     """Where the bytes begin, and the bytes, none when the file is gone; a link is not followed.
 
-    A file that ends before `offset` was started anew since: it is read from its beginning.
+    A negative `offset` counts from the end. A file that ends before `offset` was started anew since: it is
+    read from its beginning.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return offset, b""
     try:
-        start = offset if offset <= os.fstat(descriptor).st_size else 0
+        size = os.fstat(descriptor).st_size
+        start = max(0, size + offset) if offset < 0 else offset if offset <= size else 0
         return start, os.pread(descriptor, PIECE, start)
     finally:
         os.close(descriptor)

@@ -105,7 +105,8 @@ def _count(word: str) -> int:
 
 def _logs(made: argparse.ArgumentParser) -> None:
     _job(made)
-    made.add_argument("item", metavar="ITEM", nargs="?", help="one item; else all that were started")
+    made.add_argument("item", metavar="ITEM", nargs="?", help="one item; else the last lines of all")
+    made.add_argument("-n", "--lines", type=_count, default=0, metavar="N", help="the last N lines of each")
     made.add_argument("-f", "--follow", action="store_true", help="go on while programs run")
 
 

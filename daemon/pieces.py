@@ -20,31 +20,65 @@ if TYPE_CHECKING:
 STEPS = "(the job's own steps)"
 
 
-class _Log:
-    """One item's log: how far it was read."""
-
-    def __init__(self, job: str, item: str) -> None:
-        self.item = item
-        self._job = job
-        self._offset = 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def read(self, client: Client) -> tuple[bytes, str]:
-        """What is new, as bytes and as text."""
-        answer = client.call("Log", job=self._job, item=self.item, offset=self._offset)
-        self._offset = answer["next"]
-        chunk = base64.b64decode(answer["content"])
-        return chunk, self._decoder.decode(chunk)
+TAIL = 10
+"""Lines of each item when the logs of several are printed."""
+TAIL_BYTES = 16 * 1024
 
 
-def print_logs(screen: "Screen", client: Client, job: str, item: str | None) -> int:
-    """Prints the logs of one item, or of all that were started, each under its name."""
-    spoke = item
-    for name in _started(client, job, item):
-        log = _Log(job, name)
-        _print_new(screen, client, log, spoke)
-        spoke = spoke if item else name
+def print_logs(screen: "Screen", client: Client, job: str, item: str | None, lines: int) -> int:
+    """Prints the log of one item whole, or the last lines of all that were started, each under its name."""
+    names = _started(client, job, item)
+    lines = lines or (TAIL if item is None and len(names) > 1 else 0)
+    for name in [*([""] if item is None else []), *names]:
+        if lines:
+            _print_tail(screen, client, job, name, lines, named=item is None)
+        else:
+            _print_whole(screen, client, job, name, named=item is None)
     return control.EXIT_DONE
+
+
+def _chunks(client: Client, job: str, item: str, offset: int) -> Iterator[bytes]:
+    """What is in a log from an offset on (a negative one counts from the end) until now."""
+    while True:
+        answer = client.call("Log", job=job, item=item, offset=offset)
+        chunk, offset = base64.b64decode(answer["content"]), answer["next"]
+        if not chunk:
+            return
+        yield chunk
+
+
+def _print_whole(screen: "Screen", client: Client, job: str, item: str, *, named: bool) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for chunk in _chunks(client, job, item, 0):
+        if named:
+            _name(screen, item)
+            named = False
+        _print(screen, item, chunk, decoder.decode(chunk))
+
+
+def _print_tail(screen: "Screen", client: Client, job: str, item: str, lines: int, *, named: bool) -> None:
+    """The last lines of a log, as far as they stand in its last bytes; what is left out is said."""
+    raw = b"".join(_chunks(client, job, item, -TAIL_BYTES))
+    kept = raw.splitlines(keepends=True)[-lines:]
+    if len(raw) == TAIL_BYTES and b"".join(kept) == raw:
+        kept = kept[1:] or kept  # the first of them may be a piece of a line
+    tail = b"".join(kept)
+    if named and raw:
+        _name(screen, item, "" if tail == raw and len(raw) < TAIL_BYTES else f" (the last {len(kept)} lines)")
+    if raw:
+        _print(screen, item, tail, tail.decode("utf-8", "replace"))
+
+
+def _name(screen: "Screen", item: str, more: str = "") -> None:
+    if not screen.as_json:
+        print(f"== {clean(item) or STEPS}{more}", flush=True)
+
+
+def _print(screen: "Screen", item: str, chunk: bytes, text: str) -> None:
+    if screen.as_json:
+        screen.show_json({"item": item, "text": text}, indent=None)
+    else:
+        screen.bytes(chunk, text)
 
 
 def follow_logs(screen: "Screen", client: Client, job: str, item: str | None) -> int:
@@ -69,30 +103,11 @@ def follow_logs(screen: "Screen", client: Client, job: str, item: str | None) ->
         if not chunk:
             continue
         decoder = decoders.setdefault(name, codecs.getincrementaldecoder("utf-8")("replace"))
-        if name != spoke and not screen.as_json:
-            print(f"== {clean(name) or STEPS}", flush=True)
+        if name != spoke:
+            _name(screen, name)
             spoke = name
-        text = decoder.decode(chunk)
-        if screen.as_json:
-            screen.show_json({"item": name, "text": text}, indent=None)
-        else:
-            screen.bytes(chunk, text)
+        _print(screen, name, chunk, decoder.decode(chunk))
     return control.EXIT_DONE
-
-
-def _print_new(screen: "Screen", client: Client, log: _Log, spoke: str | None) -> None:
-    """Prints all that is there now."""
-    while True:
-        chunk, text = log.read(client)
-        if not chunk:
-            return
-        if screen.as_json:
-            screen.show_json({"item": log.item, "text": text}, indent=None)
-            continue
-        if log.item != spoke:
-            print(f"== {clean(log.item)}", flush=True)
-            spoke = log.item
-        screen.bytes(chunk, text)
 
 
 def _started(client: Client, job: str, item: str | None) -> list[str]:

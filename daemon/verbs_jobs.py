@@ -46,8 +46,9 @@ def logs(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """What the programs of a job said."""
     from . import pieces
 
-    tell = pieces.follow_logs if asked.follow else pieces.print_logs
-    return tell(screen, client, asked.job, asked.item)
+    if asked.follow:
+        return pieces.follow_logs(screen, client, asked.job, asked.item)
+    return pieces.print_logs(screen, client, asked.job, asked.item, asked.lines)
 
 
 def output(screen: Screen, client: Client, asked: argparse.Namespace) -> int:

@@ -68,6 +68,7 @@ def test_a_log_that_began_anew_is_read_from_its_beginning(tmp_path: Path) -> Non
     log.write_bytes(b"new\n")
 
     assert (4, b"") == api_files.read_piece(log, 4)
+    assert ((1, b"ew\n"), (0, b"new\n")) == (api_files.read_piece(log, -3), api_files.read_piece(log, -99))
     assert (0, b"new\n") == api_files.read_piece(log, 5)
 
 

@@ -318,7 +318,8 @@ def lives() -> Iterator[Play]:
     publishing.answer("a", decisions.Accepted(output=OFFER), output=FOUND)
     publishing.does(events.Placed(unit="a", number=1, outcome=events.Placing.EXISTS, reason="it is there"))
     publishing.does(events.Retry(by=ANNA))
-    publishing.does(events.Placed(unit="a", number=2, outcome=events.Placing.PUBLISHED))
+    number = publishing.snapshot.publications["a"].number
+    publishing.does(events.Placed(unit="a", number=number, outcome=events.Placing.PUBLISHED))
     yield publishing
     limited = Play.of("a", budget=Budget(usd="1"))
     limited.does(events.Extend(by=ANNA, usd="2", reason="worth it"))

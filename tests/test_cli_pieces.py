@@ -83,3 +83,58 @@ def test_json_names_each_piece(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Ca
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert "\u00e9x" == "".join(line["text"] for line in lines)
     assert {"a"} == {line["item"] for line in lines}
+
+
+class Logs:
+    """Whole logs, handed out as `Log` does: from an offset on, a negative one from the end."""
+
+    def __init__(self, **logs: bytes) -> None:
+        self.logs = logs
+
+    def call(self, method: str, **asked: Any) -> dict[str, Any]:
+        if method == "Show":
+            items = [{"id": name, "tries": 1} for name in self.logs if name]
+            return {"job": {"row": {"id": "attic"}, "items": items}, "next": 0}
+        raw, offset = self.logs.get(asked["item"], b""), asked["offset"]
+        start = max(0, len(raw) + offset) if offset < 0 else offset
+        chunk = raw[start : start + 5000]
+        content = base64.b64encode(chunk).decode()
+        return {"item": asked["item"], "content": content, "next": start + len(chunk), "ended": not chunk}
+
+
+LONG = b"".join(b"line %04d\n" % number for number in range(5000))
+TAILS = {
+    "one item, whole": ("a", 0, {"a": LONG}, LONG.decode()),
+    "one item alone in its job, whole": (None, 0, {"a": b"1\n2\n"}, "== a\n1\n2\n"),
+    "its last lines": ("a", 2, {"a": LONG}, "line 4998\nline 4999\n"),
+    "several, short": (None, 0, {"a": b"1\n", "b": b"2\n"}, "== a\n1\n== b\n2\n"),
+    "the job's own steps first": (None, 0, {"": b"0\n", "a": b"1\n"}, f"== {pieces.STEPS}\n0\n== a\n1\n"),
+    "one said nothing": (None, 0, {"a": b"1\n", "b": b""}, "== a\n1\n"),
+    "the last lines of each": (
+        None,
+        1,
+        {"a": LONG, "b": b"2\n"},
+        "== a (the last 1 lines)\nline 4999\n== b\n2\n",
+    ),
+    "no line's end": ("a", 1, {"a": b"1\n2"}, "2"),
+}
+
+
+@pytest.mark.parametrize("case", TAILS)
+def test_logs_of_several_items_are_told_by_their_ends(case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """One item's log is told whole, several by their last lines; what is left out is said."""
+    item, lines, logs, expected = TAILS[case]
+    pieces.print_logs(Screen(as_json=False), Logs(**logs), "attic", item, lines)  # type: ignore[arg-type]
+
+    assert expected == capfd.readouterr().out
+
+
+def test_long_lines_are_cut_at_a_line_s_beginning(capfd: pytest.CaptureFixture[str]) -> None:
+    """A tail holds whole lines as far as there is one; a line longer than any tail is told by its end."""
+    raw = b"x" * 20_000 + b"\n" + b"y" * 10_000 + b"\nlast\n"
+    pieces.print_logs(Screen(as_json=False), Logs(a=raw), "attic", "a", 10)  # type: ignore[arg-type]
+    whole = capfd.readouterr().out
+    pieces.print_logs(Screen(as_json=False), Logs(a=b"z" * 40_000), "attic", "a", 10)  # type: ignore[arg-type]
+
+    assert "y" * 10_000 + "\nlast\n" == whole
+    assert "z" * pieces.TAIL_BYTES == capfd.readouterr().out
