@@ -1,6 +1,7 @@
 """Workflow files, job files and inputs: read whole, every key known, every problem named with its path."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -807,3 +808,32 @@ def test_what_a_worker_prints_is_bounded(tmp_path: Path) -> None:
         ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=printed, check=True)
 
     assert [str(16 << 20), "0"] == ran.stdout.decode().split()
+
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+def test_readme_names_every_key_and_placeholder_of_a_step() -> None:
+    """Its table has each key of a step that the reader takes, and its line each placeholder; no others."""
+    text = README.read_text().partition("A step may say more than what it runs:")[2]
+    rows = [
+        line.split("|")[1] for line in text.partition("\n\nWords may hold")[0].splitlines()[4:] if "|" in line
+    ]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)} | {"name", "run", "repeatable"}
+    found = set()
+    for key in (*named, "secrets", "nonsense"):
+        with pytest.raises(FaultyInputError) as refused:
+            workflowfile.read(f"version = 1\n[[step]]\n{key} = 1979-05-27\n".encode(), "x")
+        if not any(
+            said.startswith((f"unknown key {key!r}", f"key {key!r} is not"))
+            for said in refused.value.problems
+        ):
+            found.add(key)
+    line = text.partition("Words may hold")[2].partition("\n")[0]
+
+    assert named == found
+    assert {*templates.PLAIN, "inputs.X", "outputs.STEP"} == set(re.findall(r"`\{([\w.]+)\}`", line))
+    fields = {
+        name for name in ProgramStep.__annotations__ if not name.startswith(("output_", "env_", "backoff_"))
+    }
+    assert fields - {"publish", "keep", "exits"} <= named

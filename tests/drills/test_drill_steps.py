@@ -1,6 +1,6 @@
 """Workflows of several steps through kills: each in its place, once, with what the steps before it made."""
 
-from .kit import FINAL, Daemon, until
+from .kit import FINAL, Daemon, command, until
 
 SAYS = 'echo "$1" >> "$2"; test "$3" = - || while ! test -e "$3"; do sleep 0.01; done; '
 
@@ -55,3 +55,27 @@ def test_steps_stand_in_their_place_through_kills(daemon: Daemon) -> None:
         assert f"key{item}total{item}\n".encode() == output.stdout
     assert [] == list((daemon.state / "archive").glob("*/course/kept"))
     assert 0 == daemon.fsck().returncode
+
+
+def test_c49_items_that_wait_for_a_key_press_end_and_say_so(daemon: Daemon) -> None:
+    """C49: an item that reads, opens the terminal, or asks and waits is shown as running while it waits, and
+    ends within its limit with words that tell which it was; then the job says whom it needs."""
+    script = (
+        'case "$1" in read) read x ;; tty) cat </dev/tty ;; ask) echo "continue? [y]" >&2; sleep 600 ;; esac'
+    )
+    step = {"silence": "1500ms", "parallel": 3, "grace": "1s"}
+    daemon.workflow("keys", command(["sh", "-c", script, "sh", "{item}"], **step))
+    daemon.start()
+    daemon.submit("keys", "keys", ["read", "tty", "ask"])
+    until(
+        lambda: {"failed"} == {daemon.items("keys")[name]["state"] for name in ("read", "tty")}, "two ended"
+    )
+    assert ("in_progress", "running") == (daemon.items("keys")["ask"]["state"], daemon.row("keys")["status"])
+    row = daemon.wait_status("keys", "held")
+
+    said = {name: (item["code"], item["reason"]) for name, item in daemon.items("keys").items()}
+    assert ("exit-1", "exit 1") == said["read"]
+    assert said["tty"][1].endswith("cannot open /dev/tty: No such device or address")
+    assert ("silence", "run printed nothing for 1.5 s and was stopped; last: continue? [y]") == said["ask"]
+    assert "retry or skip 3 items" in row["needs"]
+    assert not daemon.processes_of("keys")
