@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from resumed.daemon import grammar, parsing
+from resumed.daemon import cli, grammar, parsing
 from resumed.daemon.screen import UsageError
 from resumed.schemas.release import VERSION
 
@@ -83,3 +83,27 @@ def test_overview_names_every_verb_by_what_it_is_for(
 def test_version_is_the_release() -> None:
     """`--version` names the release."""
     assert f"resumectl {VERSION}\n" == parsing.read(["--version"])
+
+
+INTERRUPTED = {
+    "a command": (
+        ["cancel", "attic"],
+        "nobody can tell whether the command took effect",
+        "resumectl why attic",
+    ),
+    "a command without a job": (["prune", "--yes"], "nobody can tell", "resumectl list -a"),
+    "a look": (["list"], "", ""),
+    "no verb yet": (["--help"], "", ""),
+}
+
+
+@pytest.mark.parametrize("case", INTERRUPTED)
+def test_interruption_says_what_may_be_in_force(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who only looked goes in silence; after a command it is said that it may have taken effect."""
+    words, said, command = INTERRUPTED[case]
+    code = cli._interrupted(parsing.read(words))
+    told = capsys.readouterr().err
+
+    assert 130 == code
+    assert (said in told, command in told) == (True, True)
+    assert bool(said) == bool(told)
