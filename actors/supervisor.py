@@ -314,21 +314,25 @@ class Supervisor:
             await self.clock.wait(wait)
             wait = min(wait * 2, RETRY_MOST)
 
-    async def _once(self, entry: JobEntry) -> bool:
-        """One life of an actor, from opening the log to parking; True when the job needs none any more."""
+    async def _opened(self, entry: JobEntry) -> JobActor:
+        """An actor over the job's open log. What was read is dropped: the log's lines weigh more than all."""
         recovered = await self.reads.call(self.load, entry.folder)
         writer, snapshot = await self.disk.call(
             migration.open_for_writing, entry.folder, recovered, apply, self.clock.now()
         )
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
         entry.uid = recovered.admission.uid
-        actor = JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)
+        return JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)
+
+    async def _once(self, entry: JobEntry) -> bool:
+        """One life of an actor, from opening the log to parking; True when the job needs none any more."""
+        actor = await self._opened(entry)
         try:
             await actor.run(deaths.first_message(entry, self.workshop))
             actor.check_parkable()
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.disk.call(writer.close)
+                await self.disk.call(actor.journal.close)
             raise
         with anyio.CancelScope(shield=True):
             await actor.park()
