@@ -263,3 +263,73 @@ async def test_published_output_is_handed_on_as_the_file_it_is(tmp_path: Path) -
 
     assert str(tmp_path / "i") == second.output.text
     assert "no-input" == changed.code
+
+
+class Killed(BaseException):
+    """The worker is gone."""
+
+
+CALLS = ("mkdir", "unlink", "rename", "open", "fsync", "fchmod")
+"""What staging asks of the system that changes a folder or a file."""
+
+
+def struck(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> list[str]:
+    """From here on the worker dies around call `at`, and nothing it does later happens; returns its calls."""
+    seen: list[str] = []
+
+    def wrap(name: str) -> Any:
+        real = getattr(os, name)
+
+        def call(*args: Any, **more: Any) -> Any:
+            number = len(seen)
+            seen.append(name)
+            if number > at or (number == at and not after):
+                raise Killed
+            found = real(*args, **more)
+            if number == at:
+                raise Killed
+            return found
+
+        return call
+
+    for name in CALLS:
+        monkeypatch.setattr(staging.os, name, wrap(name))
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["bytes", "file", "another file system"])
+def test_staging_survives_a_kill_at_every_call(kind: str, tmp_path: Path, other_file_system: Path) -> None:
+    """Killed around any call, a try leaves at most one hidden file, which the next try replaces; the program's
+    own file is there or staged whole, and no name but ours was ever made."""
+    raw = b"what it made" * 1000
+    total = 10**9
+    count = at = 0
+    while at < total:
+        for after in (False, True):
+            root = (other_file_system if kind == "another file system" else tmp_path) / f"{at}-{after}"
+            root.mkdir()
+            made = tmp_path / "made"
+            made.write_bytes(raw)
+            place = staging.Place(path=f"{root}/deep/er/a", base=str(root), temp=".resumed-1.tmp")
+            content: Any = raw if kind == "bytes" else str(made)
+            offer = Offer(name="output", sha256=_sha256(raw), size=len(raw), path=str(made))
+            with pytest.MonkeyPatch.context() as patched:
+                seen = struck(patched, at, after)
+                try:
+                    staging.stage(place, offer, content, reference=False)
+                    total = min(total, len(seen))
+                except Killed:
+                    count += 1
+            left = [path.name for path in root.rglob("*") if path.is_file()]
+            assert left in ([], [".resumed-1.tmp"]), (at, after)
+            whole = made.exists() or (root / "deep/er/.resumed-1.tmp").read_bytes() == raw
+            assert whole, (at, after)
+            made.write_bytes(raw)  # the next try makes it anew
+            again = staging.stage(place, offer, content, reference=False)
+
+            assert raw == staged(again).read_bytes(), (at, after)
+            assert [".resumed-1.tmp"] == [path.name for path in root.rglob("*") if path.is_file()]
+            staged(again).unlink()
+        at += 1
+    assert count >= 2 * total - 1
+    assert total > 6
