@@ -299,7 +299,7 @@ def struck(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["bytes", "file", "another file system"])
 def test_staging_survives_a_kill_at_every_call(kind: str, tmp_path: Path, other_file_system: Path) -> None:
-    """Killed around any call, a try leaves at most one hidden file, which the next try replaces; the program's
+    """Killed around any call, a try leaves at most one hidden file, replaced by the next try; the program's
     own file is there or staged whole, and no name but ours was ever made."""
     raw = b"what it made" * 1000
     total = 10**9
