@@ -132,6 +132,12 @@ class JobEntry:
                 delattr(self, name)
         self._made = tuple(kept)
 
+    def hold(self) -> str:
+        """The code of the hold that the job stands under, as far as this process knows."""
+        if self.snapshot is not None:
+            return self.snapshot.hold.code if self.snapshot.hold is not None else ""
+        return self.row.hold if self.row is not None else ""
+
     def changed(self) -> None:
         """Wake whoever watches the job."""
         watchers = self.there("watchers")

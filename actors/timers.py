@@ -5,14 +5,18 @@ and counted anew when the two clocks have moved apart. Nobody sleeps longer than
 """
 
 import heapq
+import logging
 from collections.abc import Callable, Iterable
 
 import anyio
 
-from resumed.schemas.instant import MICRO, Instant, seconds_until
+from resumed.schemas.instant import MICRO, Instant, seconds_until, spell
 
 from .clock import Clock
 from .entry import JobEntry
+from .machine.reckoning import CLOCK
+
+logger = logging.getLogger(__name__)
 
 COARSE = 5.0
 """The longest sleep, in seconds."""
@@ -87,14 +91,19 @@ class Timers:
             group.cancel_scope.cancel()
 
     def _compare(self, now: Instant) -> None:
-        """Place all instants anew once the wall clock was set."""
-        if abs(now.wall - now.up - self._offset) < APART:
+        """Place all instants anew once the wall clock was set; what is held for the clock is looked at."""
+        apart = now.wall - now.up - self._offset
+        if abs(apart) < APART:
             return
+        way = "forward" if apart > 0 else "back"
+        logger.warning("The wall clock was set %s by %.3f s to %s.", way, abs(apart) / MICRO, spell(now.wall))
         self._offset = now.wall - now.up
         self._queue = []
-        for entry in self._entries():
+        for entry in list(self._entries()):
             entry.scheduled = None
             self.set(entry, entry.next_due)
+            if entry.hold() == CLOCK:
+                self._rung(entry)
 
     def _ring(self, now: Instant) -> None:
         while self._queue and self._queue[0][0] <= now.up:

@@ -4,7 +4,7 @@ from attrs import evolve
 
 from resumed.schemas import codec, inputs
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.instant import Instant
+from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.job import Item, ItemState, Status
 from resumed.schemas.ledger import WaitKind
 from resumed.schemas.snapshot import Snapshot
@@ -37,12 +37,13 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
         running=len(snapshot.tries),
         since=standing.since(snapshot).wall,
         created=job.created.wall,
-        wakes=wakes.wall if wakes is not None else 0,
+        wakes=now.wall + round(due.left(snapshot, wakes, now) * MICRO) if wakes is not None else 0,
         needs=_needs(snapshot, status, now),
         needs_person=status is Status.HELD,
         sequence=snapshot.sequence,
         epoch=snapshot.epoch,
         spent=snapshot.used.usd or "",
+        hold=snapshot.hold.code if status is Status.HELD and snapshot.hold is not None else "",
     )
 
 

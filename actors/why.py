@@ -15,7 +15,7 @@ from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
 
 from . import past, possible, views
-from .machine import breaker, due, limits, schedule, standing
+from .machine import breaker, due, limits, reckoning, schedule, standing
 
 MOST_EVENTS = 6
 LOOK_BACK = 300
@@ -48,6 +48,7 @@ NOT_DONE = {
     "import": "start a worker: the author's module cannot be loaded",
     "actor_died": "look after it: the daemon failed at it again and again",
     "too_large": "record what it did: it is too large for one line",
+    reckoning.CLOCK: "go by a clock that cannot be right",
     breaker.BREAKER: "try any more: each try fails with the same reason",
     limits.BUDGET: "start anything new: it has used what it may",
     schedule.AFTER: "start: it comes after a job that will not complete by itself",
@@ -203,9 +204,10 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
     if status is Status.HELD:
         others = [wait.event for wait in snapshot.waits if wait.obstacle in schedule.PASSING]
         owner = snapshot.hold.owner if snapshot.hold else row.owner
-        yield WhyWake(
-            said=f"{owner}, or {', '.join(others)} coming back" if others else f"{owner}, and nothing else"
-        )
+        more = f"or {', '.join(others)} coming back" if others else "and nothing else"
+        if row.hold == reckoning.CLOCK:
+            more = "or the clock, once it is known"
+        yield WhyWake(said=f"{owner}, {more}")
     elif status is Status.PAUSED:
         yield WhyWake(said="whoever lets it go on, and nothing else")
     elif status is Status.READY:

@@ -320,6 +320,19 @@ class Budget:
 
 
 @frozen(kw_only=True)
+class Clocks:
+    """What a job knows of time: the last moment at which wall and boot clock were believed together."""
+
+    known: Instant
+    floor: bool = False
+    """The wall of `known` is only the least that it can be: this boot's wall clock is behind it."""
+    jumped: Instant | None = None
+    """The first look at a wall clock that has moved alone since; None while the two agree."""
+    accepted: bool = False
+    """A person said to go on by the time that went by, whatever the wall clock shows."""
+
+
+@frozen(kw_only=True)
 class Breaker:
     """Failures in a row with one reason; `units` are those that failed since the last wait, in order."""
 

@@ -8,6 +8,7 @@ from .job import (
     Authority,
     Breaker,
     Budget,
+    Clocks,
     CodeVersion,
     Each,
     Hold,
@@ -58,6 +59,7 @@ class Snapshot:
     budget: Budget = field(factory=Budget)
     used: Budget = field(factory=Budget)
     breaker: Breaker | None = None
+    clocks: Clocks | None = None
     authority: Authority | None = None
     effects: tuple[Effect, ...] = ()
     approvals: tuple[Approval, ...] = ()
@@ -92,6 +94,7 @@ class Changes:
     budget: Budget | None = None
     used: Budget | None = None
     breaker: Breaker | None = None
+    clocks: Clocks | None = None
     waits: tuple[Wait, ...] | None = None
     """All open waits, when any of them changed."""
     sources: SourceReport | None = None

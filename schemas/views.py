@@ -32,6 +32,8 @@ class JobRow:
     epoch: int = 0
     spent: str = ""
     """US dollars that its programs say they have spent, as decimal text; empty when none said anything."""
+    hold: str = ""
+    """The code of its hold, while it is held."""
 
 
 @frozen(kw_only=True)

@@ -16,7 +16,7 @@ DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 GOOD = re.compile(rb"(?=([0-9a-f]{64}) (\{[^\n]*)\n)")
 SET = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
-    *("budget", "used", "breaker", "waits", "sources"),
+    *("budget", "used", "breaker", "clocks", "waits", "sources"),
 )  # section 6
 ROWS = {"items", "state", "tries", "ended", "publications", "published", "receipt", "forgotten", "cleared"}
 

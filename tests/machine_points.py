@@ -15,6 +15,7 @@ from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import OnChange
 
+HOUR = 3600.0
 LIMIT = 50.0
 """Seconds until the deadline, wherever the job stands."""
 
@@ -152,6 +153,18 @@ def _failing(waits: int = 0) -> Play:
     return play
 
 
+def _doubted() -> Play:
+    play = Play.fan_out("a", "b", parallel=2, deadline=HOUR)
+    _set_clock(play, 2 * HOUR)
+    return play
+
+
+def _set_clock(play: Play, seconds: float) -> Verdict:
+    """Somebody sets the wall clock, and the job is looked at."""
+    play.now = evolve(play.now, wall=play.now.wall + round(seconds * 1e6))
+    return play.tell(events.Tick())
+
+
 POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     # the point -> the unit that is looked at, and a job that stands there
     "Waiting for its time to start": ("", _waits_for_time),
@@ -172,6 +185,7 @@ POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     "The items' sources are being compared": ("", comparing),
     "Held: the items' sources have changed": ("a", _source_changed),
     "Held: what it may spend is spent": ("b", _at_its_limit),
+    "Held: only a wall clock that was set says that its deadline has passed": ("a", _doubted),
     "Held: a worker's end is not proven": ("a", _not_gone),
     "Being canceled, an item is being stopped": ("a", _ending),
     "Terminal": ("", _terminal),
@@ -219,6 +233,14 @@ def _active_time(play: Play, unit: str) -> Verdict:
     return play.tell(events.Tick())
 
 
+def _past_deadline(play: Play, unit: str) -> Verdict:
+    """The job has an hour left."""
+    del unit
+    job = evolve(play.snapshot.job, deadline=later(play.now, HOUR))
+    play.snapshot = evolve(play.snapshot, job=job)
+    return _set_clock(play, 2 * HOUR)
+
+
 CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "`pause`": lambda play, unit: play.tell(events.Pause(by=ANNA)),
     "`pause --now`": lambda play, unit: play.tell(events.Pause(by=ANNA, now=True)),
@@ -230,6 +252,8 @@ CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "`retry`": lambda play, unit: play.tell(events.Retry(by=ANNA)),
     "`extend --usd 2`": lambda play, unit: play.tell(events.Extend(by=ANNA, usd="2")),
     "its active time is used up": _active_time,
+    "the wall clock is set past its deadline": _past_deadline,
+    "the wall clock is set back": lambda play, unit: _set_clock(play, -2 * HOUR),
     "its worker dies": _death,
     "the daemon is killed": lambda play, unit: play.tell(events.Woke()),
     "the daemon shuts down": lambda play, unit: play.tell(events.Shutdown()),

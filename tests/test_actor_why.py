@@ -108,6 +108,11 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
         ["anna, and nothing else"],
         ["start anything new: it has used what it may"],
     ),
+    "Held: only a wall clock that was set says that its deadline has passed": (
+        "held",
+        ["anna, or the clock, once it is known", "its deadline, which ends it"],
+        ["go by a clock that cannot be right"],
+    ),
     "Held: a worker's end is not proven": (
         "held",
         ["anna, and nothing else"],
@@ -206,7 +211,9 @@ def test_every_hold_is_told(code: str) -> None:
     seen = view(play)
     verbs = {each.command.split()[1] for each in seen.commands}
 
-    assert (Status.HELD, "it is so {and so}", ["bo, and nothing else"]) == (
+    wakes = "bo, or the clock, once it is known" if code == "clock" else "bo, and nothing else"
+
+    assert (Status.HELD, "it is so {and so}", [wakes]) == (
         seen.row.status,
         seen.reason,
         [wake.said for wake in seen.wakes],

@@ -124,6 +124,8 @@ JOB_PUBLISHES: tuple[Decided, ...] = (
     *JOB_SAYS[:12],
 )
 WAITS = (0.0, 1.0, 20.0, 45.0, 61.0, 120.0, 700.0)
+JUMPS = (-7200.0, 7200.0, 3600.0, -3600.0, 90.0, -90.0, 1.0)
+"""Seconds by which the wall clock is set."""
 NAMES: tuple[tuple[str, ...], ...] = ((), ("a",), ("b",), ("a", "x"), ("nobody",))
 
 Step = tuple[int, int, int]
@@ -136,6 +138,7 @@ class History:
     snapshot: Snapshot
     lines: list[Line]
     now: Instant = field(factory=moment)
+    boots: int = 0
     answered: list[events.Returned] = field(factory=list)
     due_once: set[Action] = field(factory=set)
     over: set[Action] = field(factory=set)
@@ -154,6 +157,8 @@ class History:
             return self._placed(one, two)
         if kind in (30, 31):
             return self._told(one, two)
+        if kind == 33:
+            return None
         if kind == 32:
             return events.Extend(
                 by=ANNA,
@@ -265,7 +270,10 @@ class History:
             if kind == 8:
                 self.now = later(self.now, WAITS[one % len(WAITS)])
             elif kind == 16 and two % 2:
-                self.now = evolve(self.now, boot=NEXT_BOOT, up=0)
+                self.boots += 1
+                self.now = evolve(self.now, boot=f"{NEXT_BOOT}{self.boots}", up=0)
+            elif kind == 33:
+                self.now = evolve(self.now, wall=self.now.wall + round(JUMPS[one % len(JUMPS)] * 1e6))
 
     def line(self, tentative: Snapshot, *entries: Entry) -> Line:
         """The line that commits these entries."""
@@ -439,7 +447,7 @@ class History:
 
 
 steps = st.lists(
-    st.tuples(st.integers(0, 32), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
+    st.tuples(st.integers(0, 33), st.integers(0, 11), st.integers(0, 27)), min_size=1, max_size=2
 )
 histories = st.lists(steps, min_size=1, max_size=50)
 
@@ -486,7 +494,7 @@ def lived(seed: int, publishes: bool = False) -> History:
         turn = []
         for _ in range(1 + number % 2):
             number = number * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407 & (2**64 - 1)
-            turn.append(((number >> 33) % 33, (number >> 40) % 12, (number >> 46) % 28))
+            turn.append(((number >> 36) % 34, (number >> 40) % 12, (number >> 46) % 28))
         history.turn(turn)
     assert history.snapshot == folded(history.lines)
     return history

@@ -55,6 +55,9 @@ ANSWERS = {
     "Held, at a job step": "paused paused resumed canceled retried =",
     "Held and paused": "= = resumed canceled retried =",
     "Held: what it may spend is spent": "paused paused x canceled = =",
+    "Held: only a wall clock that was set says that its deadline has passed": (
+        "paused paused resumed canceled = ="
+    ),
     "Held: all items are settled, one has failed": "paused paused x canceled retried skipped",
     "The items' sources are being compared": "paused paused = canceling = =",
     "Held: the items' sources have changed": "paused paused x canceled retried skipped",

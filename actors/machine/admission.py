@@ -7,7 +7,7 @@ from resumed.schemas.snapshot import Changes, Decision, Entry, Line, Snapshot
 from resumed.schemas.table import ItemTable
 from resumed.schemas.workflow import Contract
 
-from . import schedule
+from . import reckoning, schedule
 
 
 def first_line(
@@ -38,6 +38,7 @@ def first_line(
         next=Next(step=contract.start),
         items=ItemTable(rows),
         waits=schedule.opening(job, now),
+        clocks=reckoning.created(job),
         budget=budget or Budget(),
     )
     admitted = Entry(

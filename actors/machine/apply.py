@@ -12,7 +12,7 @@ from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 
 SCALARS = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
-    *("budget", "used", "breaker", "waits", "sources"),
+    *("budget", "used", "breaker", "clocks", "waits", "sources"),
 )
 CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold", "breaker"})
 

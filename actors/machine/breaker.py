@@ -11,7 +11,6 @@ import re
 from attrs import evolve
 
 from resumed.schemas.durations import MOST
-from resumed.schemas.instant import later
 from resumed.schemas.job import Breaker, Item, ItemState
 from resumed.schemas.ledger import Wait, WaitKind
 from resumed.schemas.snapshot import Snapshot
@@ -78,7 +77,7 @@ def _open(draft: Draft, breaker: Breaker, last: Item) -> None:
     row = Wait(
         id=BREAKER,
         kind=WaitKind.BREAKER,
-        deadline=later(draft.now, seconds),
+        deadline=draft.ahead(seconds),
         owner=draft.job.owner,
     )
     draft.waits = (*draft.waits, row)

@@ -4,7 +4,7 @@ from resumed.schemas import events
 from resumed.schemas.instant import reached
 from resumed.schemas.job import Mark, StopReason
 
-from . import limits, schedule
+from . import clock, limits, schedule
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
@@ -13,24 +13,25 @@ from .verdict import Unchanged
 def tick(draft: Draft, event: events.Tick) -> str | Unchanged:
     """Limits that have lapsed become marks: a try's time, the job's deadline; waits that are over go."""
     del event
-    marked = 0
+    marked, then = 0, draft.then
     for row in list(draft.tries.values()):
-        if row.stop is None and reached(row.until, draft.now):
+        if row.stop is None and reached(row.until, then):
             draft.mark_stop(row, StopReason.TIMEOUT)
             marked += 1
     deadline = limits.deadline(draft)
-    if deadline is not None and not draft.stopping() and reached(deadline, draft.now):
+    if deadline is not None and not draft.stopping() and reached(deadline, then):
         draft.expiry = Mark(by="clock", at=draft.now, reason="its deadline has passed")
         draft.mark_all(StopReason.EXPIRE)
         marked += 1
     waited = not draft.stopping() and schedule.lapse(draft)
+    told = clock.settle(draft)
     held = limits.settle(draft)
-    if not (marked or waited or held):
+    if not (marked or waited or held or told):
         return Unchanged(reason="no limit has lapsed")
     settle(draft)
     if draft.expiry is not None:
         return "expired"
-    return "timeout" if marked else "its time has come" if waited else "at its limit"
+    return "timeout" if marked else "its time has come" if waited else told or "at its limit"
 
 
 def other_job(draft: Draft, event: events.OtherJob) -> str | Unchanged:

@@ -11,6 +11,7 @@ from resumed.schemas.job import (
     Attempt,
     Breaker,
     Budget,
+    Clocks,
     Each,
     Hold,
     Item,
@@ -28,13 +29,15 @@ from resumed.schemas.snapshot import Changes, Snapshot
 from resumed.schemas.table import ItemTable
 from resumed.schemas.workflow import StepContract
 
+from . import reckoning
+
 NOT_GONE = "not_gone"
 """The hold of a job whose last trees are not proven dead: it hides no other, and nothing starts or ends by
 itself under it, however the job was told to end (DESIGN.md, I6)."""
 
 
 CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold", "breaker")
-SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "waits", "sources")
+SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "clocks", "waits", "sources")
 """What a change gives a whole new value, or empties."""
 
 
@@ -58,6 +61,7 @@ class Draft:
         self.budget: Budget = snapshot.budget
         self.used: Budget = snapshot.used
         self.breaker: Breaker | None = snapshot.breaker
+        self.clocks: Clocks | None = snapshot.clocks
         self.waits: tuple[Wait, ...] = snapshot.waits
         self.sources: SourceReport | None = snapshot.sources
         self.newest = snapshot.newest
@@ -66,6 +70,15 @@ class Draft:
         self.state: dict[str, str] = {}
         self._before = snapshot
         self._touched: dict[str, Item] = {}
+
+    @property
+    def then(self) -> Instant:
+        """This moment on the clocks that limits are kept by (`reckoning`); what is recorded bears `now`."""
+        return reckoning.trusted(self, self.now)
+
+    def ahead(self, seconds: float) -> Instant:
+        """A limit so far ahead, on the clocks that limits are kept by."""
+        return later(self.then, seconds)
 
     def unit(self, name: str) -> Item | None:
         """The item of that id, or the job's own position for the empty one."""
@@ -125,7 +138,7 @@ class Draft:
             step=unit.at,
             occurrence=unit.occurrence,
             started=self.now,
-            until=later(self.now, min(self.step_of(unit).timeout, MOST)),
+            until=self.ahead(min(self.step_of(unit).timeout, MOST)),
             worker=worker,
             compares=unit.id == "" and self.each is not None,
         )

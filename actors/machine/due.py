@@ -6,13 +6,14 @@ number. A `start` is a claim on a slot, not a task: it may lapse (a pause) and r
 """
 
 from resumed.schemas.actions import Action, ActionKind
-from resumed.schemas.instant import Instant, later, reached
+from resumed.schemas.instant import Instant, later, reached, seconds_until
 from resumed.schemas.job import ItemState
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
-from . import breaker, limits, pins
+from . import breaker, clock, limits, pins, reckoning
 from .limits import Standing
+from .reckoning import trusted
 
 NEAR_SECONDS = 60.0
 """A job whose next instant is nearer than this keeps its attempt and does not park (DESIGN.md section 3)."""
@@ -51,6 +52,7 @@ def wanted(standing: Standing, now: Instant, most: int) -> list[str]:
     most = min(most, room(standing))
     if most <= 0:
         return []
+    now = trusted(standing, now)
     if standing.each is None:
         return [""] if _is_ready(standing, now) else []
     items = standing.items
@@ -114,6 +116,7 @@ def placings(standing: Standing, now: Instant) -> list[Action]:
     """Outputs to be published, or to be taken away again: begun already, whatever holds or pauses the job."""
     if not standing.publications:
         return []
+    now = trusted(standing, now)
     return [
         Action(ActionKind.PUBLISH if row.stop is None else ActionKind.WITHDRAW, unit, row.number)
         for unit, row in standing.publications.items()
@@ -124,6 +127,7 @@ def placings(standing: Standing, now: Instant) -> list[Action]:
 def next_placing(standing: Standing, now: Instant) -> Instant | None:
     """When an output that waits for a time is tried again; None when none waits."""
     found: Instant | None = None
+    now = trusted(standing, now)
     for row in standing.publications.values():
         at = row.not_before
         if at is not None and not reached(at, now) and not (row.blocked and row.stop is None):
@@ -154,6 +158,7 @@ def next_start(standing: Standing, now: Instant) -> Instant | None:
         return None
     if standing.waits:
         return _last_wait(standing)
+    now = trusted(standing, now)
     if standing.each is None:
         at = standing.position.not_before if standing.position.state is ItemState.PENDING else None
         return at if at is not None and not reached(at, now) else None
@@ -168,8 +173,16 @@ def next_start(standing: Standing, now: Instant) -> Instant | None:
     return found
 
 
+def left(standing: Standing, limit: Instant, now: Instant) -> float:
+    """Seconds until a limit lapses, on the clocks that limits are kept by."""
+    return seconds_until(limit, trusted(standing, now))
+
+
 def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
-    """The instant at which to look again, parked or not; None when only an event can change anything."""
+    """The instant at which to look again, parked or not; None when only an event can change anything.
+
+    It is one that this boot's clocks will come to, also while the wall clock is not believed.
+    """
     if snapshot.outcome is not None:
         return None
     found = next_start(snapshot, now) if room(snapshot) > 0 else None
@@ -178,15 +191,30 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
     for row in snapshot.tries.values():
         if row.stop is None:
             found = _earlier(found, row.until)
-    if snapshot.expiry is None and snapshot.cancel is None:
-        if snapshot.hold is None and (at := limits.next_reached(snapshot)) is not None:
-            found = _earlier(found, at)
-        for wait in snapshot.waits:
-            # Also while it is held or paused: that its time has come is recorded when it comes.
-            found = found if wait.deadline is None else _earlier(found, wait.deadline)
-        if (deadline := limits.deadline(snapshot)) is not None:
-            found = _earlier(found, deadline)
+    if snapshot.expiry is not None or snapshot.cancel is not None:
+        return found if found is None else reckoning.look(snapshot, now, found)
+    if snapshot.hold is None and (at := limits.next_reached(snapshot, now)) is not None:
+        found = _earlier(found, at)
+    moments = [wait.deadline for wait in snapshot.waits if wait.deadline is not None]
+    if (deadline := limits.deadline(snapshot)) is not None:
+        moments.append(deadline)
+    if moments and (reckoning.is_unread(snapshot, now) or clock.is_unsettled(snapshot, now)):
+        return now
+    for moment in moments:
+        # Also while it is held or paused: that its time has come is recorded when it comes.
+        found = _earlier(found, moment)
+    found = found if found is None else reckoning.look(snapshot, now, found)
+    if snapshot.hold is None and moments and (at := _by_wall(snapshot, now)) is not None:
+        found = at if found is None or at.up < found.up else found
     return found
+
+
+def _by_wall(snapshot: Snapshot, now: Instant) -> Instant | None:
+    """When a wall clock that is ahead of the time will show a moment that holds the job then."""
+    moments = reckoning.moments(limits.deadline(snapshot), snapshot.waits)
+    if not moments or (snapshot.clocks is not None and snapshot.clocks.accepted):
+        return None
+    return reckoning.look_by_wall(snapshot, now, min((at for at, _ in moments), key=lambda at: at.wall))
 
 
 def is_near(standing: Standing, now: Instant) -> bool:
@@ -194,4 +222,4 @@ def is_near(standing: Standing, now: Instant) -> bool:
     if standing.tries or wanted(standing, now, 1):
         return True
     at = next_start(standing, now)
-    return at is not None and reached(at, later(now, NEAR_SECONDS))
+    return at is not None and reached(at, later(trusted(standing, now), NEAR_SECONDS))

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from attrs import evolve, frozen
 
-from resumed.schemas.instant import later
 from resumed.schemas.job import Item, ItemState, StopReason
 
 from . import breaker
@@ -135,7 +134,7 @@ def count_failure(draft: Draft, unit: Item, code: str, reason: str) -> str:
         draft.put(evolve(unit, state=ItemState.FAILED, not_before=None))
         return "failed"
     wait = backoff(step, failures, draft.job.id, unit.id)
-    draft.put(evolve(unit, state=ItemState.PENDING, not_before=later(draft.now, wait)))
+    draft.put(evolve(unit, state=ItemState.PENDING, not_before=draft.ahead(wait)))
     return "again"
 
 

@@ -85,7 +85,7 @@ def _deadline(draft: Draft, event: events.Extend) -> _Raise | Refusal | None:
     if before is None:
         return _refused(draft, "no_limit", f"cannot extend {job}: it has no deadline")
     try:
-        value = times.instant(times.read(event.deadline), draft.now)
+        value = times.instant(times.read(event.deadline), draft.then)
     except ValueError as error:
         return _refused(draft, "no_time", f"cannot extend {job}: {error}")
     if value.wall < before.wall:

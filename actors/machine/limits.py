@@ -17,6 +17,7 @@ from resumed.schemas.limits import exceeds
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.workflowsteps import RESERVED
 
+from . import reckoning
 from .draft import Draft
 
 Standing = Snapshot | Draft
@@ -86,7 +87,9 @@ def spell_money(amount: Decimal) -> str:
 def active(standing: Standing, now: Instant) -> float:
     """Seconds in which attempts of the job were open, the present one up to now."""
     used = standing.used.active_seconds or 0.0
-    return used if standing.attempt is None else used + seconds_between(standing.attempt.opened, now)
+    if standing.attempt is None:
+        return used
+    return used + seconds_between(standing.attempt.opened, reckoning.trusted(standing, now))
 
 
 def close_attempt(draft: Draft, end: Instant) -> None:
@@ -105,7 +108,7 @@ def last_known(draft: Draft) -> Instant:
     if not ends:
         return draft.newest
     end = max(ends, key=lambda at: at.wall)
-    return end if seconds_between(end, draft.now) > 0 else draft.now
+    return end if seconds_between(end, draft.then) > 0 else draft.then
 
 
 # ---- what is reached --------------------------------------------------------------------------------------
@@ -131,12 +134,12 @@ def deadline(standing: Standing) -> Instant | None:
     return standing.budget.deadline or standing.job.deadline
 
 
-def next_reached(standing: Standing) -> Instant | None:
+def next_reached(standing: Standing, now: Instant) -> Instant | None:
     """When the open attempt uses up the job's active time; None when nothing would come of that."""
-    most, attempt = standing.budget.active_seconds, standing.attempt
-    if most is None or attempt is None or _only_finishes(standing):
+    most = standing.budget.active_seconds
+    if most is None or standing.attempt is None or _only_finishes(standing):
         return None
-    return later(attempt.opened, max(0.0, most - (standing.used.active_seconds or 0.0)))
+    return later(reckoning.trusted(standing, now), max(0.0, most - active(standing, now)))
 
 
 def settle(draft: Draft) -> bool:

@@ -13,7 +13,6 @@ from attrs import evolve
 
 from resumed.schemas import decisions, events
 from resumed.schemas.events import Placing
-from resumed.schemas.instant import later
 from resumed.schemas.job import Artifact, Item, ItemState, StopReason
 from resumed.schemas.publication import Publication, Sequel
 
@@ -207,7 +206,7 @@ def _refused(draft: Draft, unit: Item, row: Publication, reason: str) -> str:
 def _once_more(draft: Draft, unit: Item, row: Publication) -> None:
     wait = backoff(draft.step_of(unit), row.failures + 1, draft.job.id, unit.id)
     draft.publications[unit.id] = evolve(
-        row, number=unit.publishes + 1, failures=row.failures + 1, not_before=later(draft.now, wait)
+        row, number=unit.publishes + 1, failures=row.failures + 1, not_before=draft.ahead(wait)
     )
 
 

@@ -15,6 +15,7 @@ from resumed.schemas.receipt import KEPT, KEPT_SECONDS, Receipt, key
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
 
+from . import reckoning
 from .verdict import Unchanged
 
 _NOBODY = Person(uid=0, name="", via="")
@@ -35,7 +36,7 @@ def known(snapshot: Snapshot, event: Any, now: Instant) -> Unchanged | Refusal |
     """The first answer to the same request, or the conflict when its id was given to another; else None."""
     request = getattr(event, "request", "")
     receipt = snapshot.receipts.get(key(event.by.uid, request)) if request else None
-    if receipt is None or _is_over(receipt, now):
+    if receipt is None or _is_over(receipt, reckoning.trusted(snapshot, now)):
         return None
     if receipt.content == content(event):
         return Unchanged(reason=receipt.said, receipt=receipt)
@@ -53,7 +54,7 @@ def _is_over(receipt: Receipt, now: Instant) -> bool:
 
 def forgotten(snapshot: Snapshot, now: Instant) -> tuple[str, ...]:
     """Which receipts go when one more is kept: those whose time is over, and the oldest past the bound."""
-    return tuple(_going(snapshot.receipts, now))
+    return tuple(_going(snapshot.receipts, reckoning.trusted(snapshot, now)))
 
 
 def _going(receipts: dict[str, Receipt], now: Instant) -> Iterator[str]:

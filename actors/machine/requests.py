@@ -9,7 +9,7 @@ from resumed.schemas import events
 from resumed.schemas.job import Ending, Hold, Item, ItemState, Mark, Outcome, StopReason
 from resumed.schemas.refusal import Refusal
 
-from . import breaker, limits, publishing, schedule, sources
+from . import breaker, clock, limits, publishing, reckoning, schedule, sources
 from .draft import Draft
 from .settle import enter, settle
 from .verdict import Unchanged
@@ -81,6 +81,8 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
             schedule.go_on(draft)
         if hold is not None and hold.code == breaker.BREAKER:
             breaker.close(draft)
+        if hold is not None and hold.code == reckoning.CLOCK:
+            clock.accept(draft)
         draft.hold = None
         if draft.position.state is ItemState.HELD:
             draft.put(_afresh(draft, draft.position))

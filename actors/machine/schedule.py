@@ -88,7 +88,8 @@ def told(draft: Draft, event: events.OtherJob) -> str | Unchanged:
 
 def lapse(draft: Draft) -> bool:
     """Take out the rows whose instant has come; True when there were some."""
-    left = tuple(row for row in draft.waits if row.deadline is None or not reached(row.deadline, draft.now))
+    then = draft.then
+    left = tuple(row for row in draft.waits if row.deadline is None or not reached(row.deadline, then))
     if len(left) == len(draft.waits):
         return False
     draft.waits = left
@@ -104,6 +105,16 @@ def settle(draft: Draft) -> None:
 def go_on(draft: Draft) -> None:
     """A person lets it go on without the jobs that will not complete by themselves."""
     draft.waits = tuple(row for row in draft.waits if row.obstacle is None)
+
+
+def start_by_wall(draft: Draft) -> None:
+    """A person lets it start at a time that only the wall clock says has come."""
+    wall = draft.now.wall
+    draft.waits = tuple(
+        row
+        for row in draft.waits
+        if row.kind is not WaitKind.TIMER or row.deadline is None or row.deadline.wall > wall
+    )
 
 
 def _reason(draft: Draft) -> str:

@@ -6,7 +6,7 @@ from resumed.schemas.job import Ending, Item, ItemState, Outcome, StopReason
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.records import replaced
 
-from . import limits, schedule
+from . import clock, limits, schedule
 from .draft import Draft
 from .due import is_near, stops
 
@@ -15,6 +15,7 @@ def settle(draft: Draft) -> None:
     """Carry out all of it."""
     if draft.outcome is None:
         schedule.settle(draft)
+        clock.settle(draft)
         _settle_fan_out(draft)
         _settle_job(draft)
         limits.settle(draft)

@@ -10,7 +10,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import course, extend, receipts, requests, work
+from . import course, extend, receipts, reckoning, requests, work
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -57,6 +57,8 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
         return choice
     if isinstance(event, events.Returned) and isinstance(event.answer.decided, decisions.SAYS_OF_SOURCES):
         name, decider = "sources", "machine"  # no author has said anything
+    if (clocks := reckoning.observed(draft, now)) is not None:
+        draft.clocks = clocks
     by = f"uid:{event.by.uid} {event.by.name}" if hasattr(event, "by") else decider
     unit = getattr(event, "unit", None)
     return Entry(

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from resumed.schemas import decisions, durations, events, strict
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.instant import MICRO, later
+from resumed.schemas.instant import MICRO
 from resumed.schemas.job import (
     Artifact,
     Budget,
@@ -195,7 +195,7 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, output: Artif
         draft.put(evolve(unit, state=ItemState.DONE, code="", reason=""))
         return "finished"
     if isinstance(decided, decisions.Later):
-        at = later(draft.now, _pause(draft, decided))
+        at = draft.ahead(_pause(draft, decided))
         draft.put(evolve(unit, state=ItemState.PENDING, not_before=at, code="later", reason=decided.reason))
         return "later"
     if isinstance(decided, decisions.HoldBack):
@@ -218,7 +218,7 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, output: Artif
 
 def _pause(draft: Draft, decided: decisions.Later) -> float:
     """Seconds until a unit that asked for a later time may be tried again."""
-    until = 0.0 if decided.until is None else (decided.until - draft.now.wall) / MICRO
+    until = 0.0 if decided.until is None else (decided.until - draft.then.wall) / MICRO
     return max(0.0, decided.seconds, until)
 
 

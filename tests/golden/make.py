@@ -263,6 +263,7 @@ def snapshot() -> Snapshot:
         ),
         used=j.Budget(attempts=1, tokens=2, usd="0.000001"),
         breaker=j.Breaker(key="exit-1 exit #", reason="exit 1", units=("p-0003",), waits=1),
+        clocks=j.Clocks(known=m(0), floor=True, jumped=m(5), accepted=True),
         authority=j.Authority(
             actor="ada", scopes=("cms:write",), policy="p1", approval="a1", target="cms", expiry=m(100)
         ),
@@ -405,6 +406,7 @@ def changes(snap: Snapshot) -> Changes:
         budget=snap.budget,
         used=snap.used,
         breaker=snap.breaker,
+        clocks=snap.clocks,
         waits=snap.waits,
         sources=snap.sources,
         cleared=("hold", "pause"),

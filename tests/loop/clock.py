@@ -31,12 +31,28 @@ class VirtualClock:
 
     def __init__(self) -> None:
         self.micro = 0
+        """Microseconds that really went by since the beginning."""
+        self.set_by = 0
+        """By how much the wall clock is ahead of the truth."""
+        self.boots = 0
+        self._booted = 0
         self._sleepers: list[tuple[int, int, Sleeper]] = []
         self._count = itertools.count()
 
     def now(self) -> Instant:
         """This moment."""
-        return Instant(wall=START + self.micro, boot=BOOT, up=self.micro)
+        boot = f"{BOOT}{self.boots or ''}"
+        return Instant(wall=START + self.micro + self.set_by, boot=boot, up=self.micro - self._booted)
+
+    def jump(self, seconds: float) -> None:
+        """Somebody sets the wall clock; no time goes by."""
+        self.set_by += round(seconds * MICRO)
+
+    def reboot(self, seconds: float) -> None:
+        """The machine is off for so long, and comes back in another boot."""
+        self.micro += round(seconds * MICRO)
+        self.boots += 1
+        self._booted = self.micro - 20 * MICRO
 
     @property
     def seconds(self) -> float:
@@ -69,7 +85,7 @@ class VirtualClock:
             if most is not None:
                 self.micro = max(self.micro, most)
             return False
-        self.micro = at
+        self.micro = max(self.micro, at)  # a machine that was off has slept through it
         while self.next_at() == at:
             sleeper = heapq.heappop(self._sleepers)[2]
             sleeper.awake = True

@@ -402,6 +402,12 @@ class World:
         self.kills += 1
         await self.daemon.kill()
 
+    async def reboot(self, seconds: float) -> None:
+        """The machine goes down for so long; whoever goes on starts a daemon."""
+        await self.kill()
+        await self.end_workers()
+        self.clock.reboot(seconds)
+
     # ---- time -----------------------------------------------------------------------------------------
 
     async def until(self, done: Callable[[], bool], most: float = HOUR) -> bool:
