@@ -10,6 +10,10 @@ import pytest
 from loop import story
 from loop.world import World
 
+from resumed.actors.machine import reckoning, settle
+from resumed.actors.machine.draft import Draft
+from resumed.actors.sequels import Sequels
+from resumed.schemas.instant import Instant
 from resumed.store.journal import Journal
 
 SEEDS = 2000
@@ -113,6 +117,65 @@ def test_fault_stays_mended(case: str) -> None:
     assert [] == story.run(seed, backend).broken
 
 
+@pytest.mark.skipif(replay() is not None, reason="one seed was asked for by name")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_time_and_limits_keep_the_laws(backend: str, faults_scale: float) -> None:
+    """Jobs that wait for times and for each other, caps, breakers, clocks that are set and machines that go
+    down, under everything else that may happen (the fuzz, RESUMED_LOOP_SEED=timed-asyncio:9000 for one)."""
+    seen: dict[str, int] = {}
+    for seed in range(9000, 9000 + round(300 * faults_scale)):
+        told = story.run(seed, backend, timed=True)
+
+        assert [] == told.broken, f"RESUMED_LOOP_SEED=timed-{backend}:{seed}"
+        for what, count in {**told.did, **told.ends}.items():
+            seen[what] = seen.get(what, 0) + count
+    codes = {f"held: {code}" for code in ("after", "budget", "clock")}
+    assert set() == {*codes, "waits: breaker", "jump", "reboot", "completed", "expired"} - set(seen)
+
+
+TIMED_PINNED = {
+    "a step that was held under another hold was held by nothing once that was over": ("asyncio", 9075),
+}
+
+
+@pytest.mark.skipif(replay() is not None, reason="one seed was asked for by name")
+@pytest.mark.parametrize("case", TIMED_PINNED)
+def test_fault_of_time_stays_mended(case: str) -> None:
+    """A seed with clocks and limits that once broke a law keeps all of them."""
+    backend, seed = TIMED_PINNED[case]
+
+    assert [] == story.run(seed, backend, timed=True).broken
+
+
+def deaf(sequels: Sequels, other: str) -> None:
+    """Hears of the other job's end, and tells nobody."""
+
+
+def forgetful(draft: Draft) -> None:
+    """Does not hold a job whose step is held."""
+
+
+def gullible(clocks: object, now: Instant) -> Instant:
+    """Takes the wall clock for the time."""
+    return now
+
+
+TIMED_LEFT_OUT = {
+    # what is left out, and a seed whose story needs it
+    "telling jobs what became of others": (Sequels, "heard", deaf),
+    "holding a job whose step is held": (settle, "_settle_position", forgetful),
+    "doubting a wall clock that moved alone": (reckoning, "trusted", gullible),
+}
+
+
+@pytest.mark.parametrize("case", TIMED_LEFT_OUT)
+def test_drill_of_time_sees_what_is_left_out(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one of these duties the laws are broken within some seeds."""
+    monkeypatch.setattr(*TIMED_LEFT_OUT[case])
+
+    assert any(story.run(seed, "asyncio", timed=True).broken for seed in (9075, *range(9000, 9060)))
+
+
 def careless_append(log: Journal, raw: bytes, sequence: int, digest: str) -> None:
     """Says that a line is durable, and writes nothing."""
     log.sequence, log.digest = sequence, digest
@@ -143,4 +206,6 @@ def test_named_seed() -> None:
     assert named is not None
     logging.disable(logging.NOTSET)
 
-    assert [] == story.run(named[1], named[0]).broken
+    backend = named[0].removeprefix("timed-")
+
+    assert [] == story.run(named[1], backend, timed=backend != named[0]).broken

@@ -193,6 +193,24 @@ def test_a_person_lets_a_job_go_on_until_its_time_has_gone_by() -> None:
     assert Ending.EXPIRED is ending(play)
 
 
+def test_a_step_that_is_held_meanwhile_holds_the_job_when_the_clock_is_known() -> None:
+    """The first reason is the one to mend; the second is not lost when the first is over by itself."""
+    play = Play.of("a", deadline=HOUR)
+    play.start("")
+    jump(play, 2 * HOUR)
+    looks(play)
+    play.answer("", decisions.HoldBack(code="unsure", reason="which month?"))
+    assert "clock" == play.code()
+    jump(play, -2 * HOUR)
+    looks(play)
+    hold = play.snapshot.hold
+    assert hold is not None
+    assert ("unsure", "step open: which month?") == (hold.code, hold.reason)
+    play.does(events.Resume(by=ANNA))
+
+    assert [""] == play.starts()
+
+
 @pytest.mark.parametrize("moved", [-1.9, 1.0, 1.9])
 def test_a_leap_second_is_no_jump(moved: float) -> None:
     """A second or two are within what machines' clocks differ by."""

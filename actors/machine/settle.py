@@ -16,11 +16,19 @@ def settle(draft: Draft) -> None:
     if draft.outcome is None:
         schedule.settle(draft)
         clock.settle(draft)
+        _settle_position(draft)
         _settle_fan_out(draft)
         _settle_job(draft)
         limits.settle(draft)
     if draft.attempt is not None and not draft.tries and not is_near(draft, draft.now):
         limits.close_attempt(draft, draft.now)
+
+
+def _settle_position(draft: Draft) -> None:
+    """A step of the job that is held holds the job: also when another hold stood before it, and is over."""
+    position = draft.position
+    if position.state is ItemState.HELD and draft.hold is None and not draft.stopping():
+        draft.set_hold(position.code, f"step {position.at}: {position.reason}")
 
 
 def _settle_fan_out(draft: Draft) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from resumed.actors.machine import limits
 from resumed.actors.machine.apply import apply
 from resumed.schemas.errors import ResumedError
+from resumed.schemas.instant import Instant
 from resumed.schemas.job import Item, ItemState
+from resumed.schemas.ledger import WaitKind
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Line, Snapshot
 from resumed.schemas.views import Told
@@ -31,6 +34,7 @@ class Step:
     entry: Entry
     before: Snapshot
     after: Snapshot
+    at: Instant
 
 
 def digests(folder: Path) -> dict[int, str]:
@@ -63,7 +67,7 @@ def history(folder: Path) -> tuple[list[Step], Recovered]:
         for entry in line.entries:
             # A copy: an adopted table folds what came after into what the older ones share.
             after = apply(_apart(snapshot), evolve(line, entries=(entry,)))
-            steps.append(Step(line.sequence, entry, _apart(snapshot), after))
+            steps.append(Step(line.sequence, entry, _apart(snapshot), after, line.at))
             snapshot = _apart(after)
         return apply(snapshot, evolve(line, entries=())) if line.entries else snapshot
 
@@ -93,7 +97,7 @@ def check_invariants(world: World) -> list[str]:
         except ResumedError as error:
             broken.append(f"{job} cannot be replayed: {error}")
     for job, told in steps.items():
-        broken += [f"{job}: {fault}" for step in told for fault in _of_step(step)]
+        broken += [f"{job}: {fault}" for step in told for fault in (*_of_step(step), *_of_time(step))]
         broken += [f"{job}: {fault}" for fault in _of_runs(world, job, told)]
     broken += [fault for asked in world.asked if (fault := _of_request(asked, steps.get(asked.job, [])))]
     report = fsck.check(world.layout.root, apply)
@@ -172,6 +176,40 @@ def _of_step(step: Step) -> list[str]:
         now = after.items[item.id]
         if item.state is ItemState.DONE and now != item and not _begun_again(after, item, now):
             broken.append(f"{where}: {item.id} was done and became {now}")
+    return broken
+
+
+def holds(world: World) -> dict[str, int]:
+    """How often each hold, and each kind of wait, came about in all jobs."""
+    found: dict[str, int] = {}
+    for job in world.jobs:
+        folder = world.place(job)
+        for step in history(folder)[0] if folder is not None else ():
+            changes = step.entry.changes
+            codes = [f"held: {changes.hold.code}"] if changes.hold is not None else []
+            codes += [f"waits: {row.kind}" for row in changes.waits or ()]
+            for code in codes:
+                found[code] = found.get(code, 0) + 1
+    return found
+
+
+def _of_time(step: Step) -> list[str]:
+    """In one boot nothing starts before its time, after its end or while the job waits; no deadline comes
+    early; and what is used never falls. The boot clock is the truth about one boot."""
+    before, after, at = step.before, step.after, step.at
+    where = f"line {step.sequence} {step.entry.decision.rule}"
+    broken: list[str] = []
+    opened = [row for unit, row in after.tries.items() if unit not in before.tries]
+    deadline = limits.deadline(before)
+    if opened and any(row.kind is not WaitKind.BREAKER for row in after.waits):
+        broken.append(f"{where}: started {opened} while the job waits")
+    if opened and deadline is not None and deadline.boot == at.boot and at.up >= deadline.up:
+        broken.append(f"{where}: started {opened} after its deadline")
+    ended = before.expiry is None and after.expiry is not None
+    if ended and deadline is not None and deadline.boot == at.boot and at.up < deadline.up:
+        broken.append(f"{where}: its deadline came early")
+    if (after.used.active_seconds or 0.0) < (before.used.active_seconds or 0.0):
+        broken.append(f"{where}: what it has used fell")
     return broken
 
 

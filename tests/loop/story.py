@@ -12,11 +12,13 @@ from attrs import define, field
 from resumed.actors import job as jobs
 from resumed.actors import workshop
 from resumed.actors.entry import Stage
+from resumed.actors.machine.limits import BUDGET
 from resumed.schemas import codec, decisions, frames
 from resumed.schemas.job import PinKind, Source
 from resumed.schemas.workflow import Contract, OnChange, StepContract, StepKind
 
 from . import clock, laws, places, world
+from .fate import BEYOND, Fate
 from .workers import GOOD, Manners, accept
 from .world import Pace, Weather, World
 
@@ -48,9 +50,10 @@ class Told:
 class Story:
     """Everything that one seed draws."""
 
-    def __init__(self, seed: int, publishes: bool = False) -> None:
+    def __init__(self, seed: int, publishes: bool = False, timed: bool = False) -> None:
         self.seed = seed
         self.publishes = publishes
+        self.fate = Fate(seed) if timed else None
         """Whether outputs are published, beside the store; some of the names are taken."""
         self.chance = random.Random(seed)
         self.calm = False
@@ -65,7 +68,8 @@ class Story:
 
     def contracts(self) -> list[Contract]:
         """One to three workflows of different tempers."""
-        return [self._contract(f"label{number}") for number in range(self.chance.choice((1, 1, 2, 3)))]
+        made = [self._contract(f"label{number}") for number in range(self.chance.choice((1, 1, 2, 3)))]
+        return made if self.fate is None else [self.fate.contract(each) for each in made]
 
     def _contract(self, name: str) -> Contract:
         chance = self.chance
@@ -245,7 +249,8 @@ class Story:
         workflows = list(made.shelf.contracts)
         for number in range(chance.choice((1, 2, 3))):
             names = [f"item-{one}" for one in range(chance.choice((0, 1, 3, 5)))]
-            await made.admit(f"job-{number}", names, chance.choice(workflows))
+            more = {} if self.fate is None else self.fate.keys(number)
+            await made.admit(f"job-{number}", names, chance.choice(workflows), **more)
         made.machine.manners = self.manners()
         made.pace = Pace(chance.choice((0, 0, 0.3, 0.8)), chance.choice((0.01, 0.5, 5.0)))
         self.crashing, self.deaths = chance.choice((0, 0, 0.01, 0.05)), chance.choice((1, 4, 12))
@@ -255,6 +260,8 @@ class Story:
             if people:
                 self._ask(people)
             await self._event()
+            if self.fate is not None:
+                await self.fate.event(made)
             await made.passes(chance.choice((0.001, 0.1, 1.0, 5.0)))
             if made.daemon.over.is_set():
                 if made.daemon.crashed is not None:
@@ -306,6 +313,8 @@ class Story:
                 fields["now"] = chance.random() < 0.5
             if kind in ("Retry", "Skip") and chance.random() < 0.5:
                 fields["items"] = (f"item-{chance.randrange(5)}",)
+            if self.fate is not None and self.fate.chance.random() < 0.15:
+                kind, fields = self.fate.request()
             made.daemon.soon(self._later, people, chance.choice(made.jobs), kind, fields)
 
     async def _later(self, people: float, job: str, kind: str, fields: dict[str, Any]) -> None:
@@ -361,7 +370,7 @@ class Story:
     def _rests(self, job: str) -> bool:
         entry = self.world.entry(job)
         given_up = entry is not None and entry.stage is Stage.ASIDE
-        return given_up or self.world.rests(job)
+        return given_up or self.world.rests(job) or self.world.waits(job)
 
     def show(self, job: str) -> str:
         """Where a job stands, for whoever reads a failure."""
@@ -403,16 +412,21 @@ class Story:
             kinds = ["Retry", "Resume"] if snapshot.each is not None else ["Resume"]
             if round_ > 4:
                 kinds = ["Skip", "Resume"]
+        if snapshot.hold is not None and snapshot.hold.code == BUDGET:
+            kinds = ["Extend"]
         if round_ > 8:
             kinds = ["Cancel"]
         for kind in kinds:
-            self.world.daemon.soon(self._later, 0.0, job, kind, {})
+            more = {"active_time": 1e6, "allowed": BEYOND} if kind == "Extend" else {}
+            self.world.daemon.soon(self._later, 0.0, job, kind, more)
             await self.world.passes(0.01)
 
     def _count(self) -> None:
         made, told = self.world, self.told
         told.kills, told.failures, told.runs = made.kills, made.weather.failures, len(made.witness.ran)
         told.asked, told.did = len(made.asked), {**told.did, **made.machine.did}
+        if self.fate is not None:
+            told.did |= self.fate.did
 
 
 def out_of(root: Path) -> Path:
@@ -425,9 +439,9 @@ def out_of(root: Path) -> Path:
     return out
 
 
-def run(seed: int, backend: str, publishes: bool = False) -> Told:
+def run(seed: int, backend: str, publishes: bool = False, timed: bool = False) -> Told:
     """Tell one seed's story and say what it did and what it broke."""
-    story = Story(seed, publishes)
+    story = Story(seed, publishes, timed)
     weather = Weather(chance=random.Random(f"weather {seed}"))
 
     async def main() -> None:
@@ -435,6 +449,8 @@ def run(seed: int, backend: str, publishes: bool = False) -> Told:
             await story.tell(root, weather)
             weather.revive()
             story.told.broken = laws.check_invariants(story.world)
+            if timed:
+                story.told.did |= laws.holds(story.world)
             if publishes:
                 story.told.broken += laws.check_places(story.world, out_of(root), story.told.did)
             for job in story.world.jobs:

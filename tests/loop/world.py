@@ -482,6 +482,13 @@ class World:
             and (entry.row.status in ("held", "paused"))
         )
 
+    def waits(self, job: str) -> bool:
+        """True for a parked job that waits for another one which is open: that one's end will be told."""
+        entry = self.entry(job)
+        if entry is None or entry.stage is not Stage.PARKED or entry.box:
+            return False
+        return any(row.event and self.entry(row.event) is not None for row in entry.waits)
+
 
 def unchanged(answer: object) -> bool:
     """True for an answer that says that nothing had to be done."""
