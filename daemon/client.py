@@ -58,14 +58,18 @@ def default_path() -> str:
 class Client:
     """One connection; calls are answered in their order."""
 
-    def __init__(self, path: str | None = None, *, patience: float = 0.0) -> None:
+    def __init__(
+        self, path: str | None = None, *, patience: float = 0.0, again_within: float | None = None
+    ) -> None:
         """Connects; UnreachableError when nobody answers there.
 
-        `patience` in seconds takes the place of the bounds for connecting and for an answer.
+        `patience` in seconds takes the place of the bounds for connecting and for an answer; `again_within`
+        bounds how long a command is asked again whose answer was lost (else AGAIN_WITHIN).
         """
         self.path = path or default_path()
         self._connect_within = patience or CONNECT_WITHIN
         self._answer_within = patience or ANSWER_WITHIN
+        self._again_within = AGAIN_WITHIN if again_within is None else again_within
         self.deadline: float | None = None
         """When an endless stream is waited for no longer (`time.monotonic`): WaitOverError."""
         self._held = bytearray()
@@ -85,14 +89,14 @@ class Client:
         """The answer's parameters; CallError for an error answer.
 
         What changes something is sent under a request id of its own. Where no answer came, or one that the
-        outcome is unknown, it is asked again under that id for up to AGAIN_WITHIN seconds: it takes effect
+        outcome is unknown, it is asked again under that id for up to `again_within` seconds: it takes effect
         once, and this returns its first answer. UnreachableError, when the daemon stays away, means that it
         may or may not be in force.
         """
         if method not in control.CHANGING:
             return self._ask(method, parameters)
         parameters.setdefault("request", os.urandom(16).hex())
-        deadline, pause = time.monotonic() + AGAIN_WITHIN, PAUSE_FIRST
+        deadline, pause = time.monotonic() + self._again_within, PAUSE_FIRST
         while True:
             try:
                 return self._ask(method, parameters)

@@ -207,7 +207,8 @@ class Daemon:
 
     def client(self) -> Client:
         """A connection."""
-        return Client(str(self.socket))
+        # A killed daemon does not come back before its drill starts it again.
+        return Client(str(self.socket), again_within=0.0)
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """One call on a connection of its own."""

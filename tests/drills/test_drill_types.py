@@ -106,7 +106,10 @@ def test_no_wrong_type_in_a_stored_job_is_read(daemon: Daemon) -> None:
     for wrong in (b'"no"', b"1", b"{}"):
         _forge(folder, wrong)
         daemon.start()
-        aside = until(lambda: daemon.ask("Quarantined")["jobs"], "it is set aside")
+        # Known in its place first: it is moved once nothing of it can run.
+        aside = until(
+            lambda: [each for each in daemon.ask("Quarantined")["jobs"] if each["moved"]], "it is set aside"
+        )
         assert [("kept", "damaged", True)] == [(each["id"], each["reason"], each["moved"]) for each in aside]
         assert "repeatable" in aside[0]["detail"]
         assert 0 == daemon.stop()
