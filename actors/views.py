@@ -53,7 +53,9 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
         who = snapshot.hold.owner
         if standing.needs_items(snapshot):
             return f"{who}: retry or skip {_many(failed + held, 'item')}"
-        return f"{who}: {snapshot.hold.code}, resume or cancel"
+        offered = {command.split()[1] for command in standing.commands(snapshot)}
+        verbs = " or ".join(verb for verb in ("extend", "resume", "cancel") if verb in offered)
+        return f"{who}: {snapshot.hold.code}" + (f", {verbs}" if verbs else "")
     if snapshot.cancel is not None and snapshot.outcome is None:
         return "stopping"
     if status is Status.PAUSED or (snapshot.pause is not None and status is Status.RUNNING):

@@ -155,6 +155,19 @@ def test_each_command_says_what_it_does(point: str) -> None:
     assert [bound] * len(steering) == [f"--record {seen.record}" in command for command in steering]
 
 
+@pytest.mark.parametrize("point", POINTS)
+def test_what_a_held_job_needs_is_what_may_be_typed(point: str) -> None:
+    """A list names no verb that the law would refuse, and at least one that it would carry out."""
+    seen = view(POINTS[point][1]())
+    if seen.row.status is not Status.HELD:
+        return
+    offered = {each.command.split()[1] for each in seen.commands}
+    named = {word.strip(",") for word in seen.row.needs.split()} & possible.STEERING
+
+    assert named
+    assert named <= offered
+
+
 def test_every_status_is_told() -> None:
     """The table has a row for each status there is."""
     assert set(Status) == set(why.STATUSES)
