@@ -10,10 +10,10 @@ KINDS = {"added", "changed", "fixed", "removed", "security"}
 
 
 def test_a_record_has_a_number_of_its_own() -> None:
-    """A number is given once, so a reference to a record stays true."""
+    """A number is given once and none is left out, so a reference to a record stays true."""
     numbers = [record.name.split("-")[0] for record in RECORDS]
 
-    assert len(set(numbers)) == len(numbers)
+    assert [f"{number:04d}" for number in range(1, len(RECORDS) + 1)] == numbers
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
