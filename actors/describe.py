@@ -7,13 +7,14 @@ import anyio
 import anyio.abc
 
 from resumed.schemas import codec, frames
-from resumed.schemas.errors import AuthorError, ResumedError
+from resumed.schemas.errors import AuthorError
 from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.workflow import Contract
 
+from . import errand
 from .clock import Clock
 from .containment import Containment
-from .workers import WorkerProcess
+from .errand import Errand
 
 FRESH_SECONDS = 5.0
 """How long an answer, also a bad one, is used again: a burst of files asks once, an edit is seen soon."""
@@ -56,47 +57,24 @@ class Describer:
             return str(error)
 
     async def _ask(self, contract: Contract) -> Contract:
-        answered = anyio.Event()
-        heard: list[Contract | str] = []
-
-        def on_frame(worker: WorkerProcess, frame: frames.FromWorker) -> None:
-            del worker
-            if isinstance(frame, frames.Ready):
-                heard.append(frame.contract)
-            elif isinstance(frame, frames.Trouble):
-                heard.append(frame.reason)
-            answered.set()
-
-        def on_faulty(worker: WorkerProcess, error: ResumedError) -> None:
-            del worker
-            heard.append(str(error))
-            answered.set()
-
-        def on_gone(worker: WorkerProcess, how: str, proven: bool) -> None:
-            if proven:
-                worker.forget()
-            heard.append(f"its worker ended: {how}")
-            answered.set()
-
         if self.group is None:
             raise AuthorError(f"cannot load {contract.entry}: the daemon is ending")
-        worker = WorkerProcess(
-            name=self._name(),
-            contract=contract,
-            workers=self._workers,
-            contained=self._contained,
-            on_frame=on_frame,
-            on_faulty=on_faulty,
-            on_gone=on_gone,
-            describe=True,
-        )
-        await worker.start(self.group)
-        with anyio.move_on_after(PATIENCE):
-            await answered.wait()
-        worker.kill()
-        first = heard[0] if heard else f"it took longer than {PATIENCE:g} s to import"
+        asked = Errand(name=self._name(), contract=contract, patience=PATIENCE)
+        said = await errand.send(asked, self._workers, self._contained, self.group)
+        first = _declared(said)
         if isinstance(first, str):
             raise AuthorError(
                 first if first.startswith("cannot load") else f"cannot load {contract.entry}: {first}"
             )
         return first
+
+
+def _declared(said: frames.FromWorker | str | None) -> Contract | str:
+    """The contract that was declared; else why there is none."""
+    if isinstance(said, frames.Ready):
+        return said.contract
+    if isinstance(said, frames.Trouble):
+        return said.reason
+    if said is None:
+        return f"it took longer than {PATIENCE:g} s to import"
+    return said if isinstance(said, str) else "its worker answered what nobody asked"

@@ -12,7 +12,6 @@ import anyio.abc
 from attrs import evolve
 
 from resumed.schemas import codec, decisions, events, frames, inputs, templates
-from resumed.schemas.errors import ResumedError
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Entry, Line, Snapshot
@@ -20,15 +19,15 @@ from resumed.schemas.views import CommandRow, PreviewView
 from resumed.schemas.workflow import Contract, Pinning, Programs, ProgramStep
 from resumed.store.layout import Layout
 
-from . import places, scratch, shown
+from . import errand, places, scratch, shown
 from .clock import Clock
 from .containment import Containment
 from .disk import Disk
+from .errand import Errand
 from .machine.apply import apply
 from .machine.draft import Draft
 from .machine.transition import transition
 from .worker import values
-from .workers import WorkerProcess
 
 PATIENCE = 60.0
 """Seconds that listing the items may take."""
@@ -95,49 +94,11 @@ class Rehearser:
             await self._disk.call(scratch.remove, folder)
 
     async def _ask(self, name: str, contract: Contract, frame: frames.Run) -> decisions.Answer | str:
-        heard: list[decisions.Answer | str] = []
-        answered, gone = anyio.Event(), anyio.Event()
-
-        def on_frame(worker: WorkerProcess, said: frames.FromWorker) -> None:
-            if isinstance(said, frames.Ready):
-                worker.send(frame)
-                return
-            heard.append(_meant(said))
-            answered.set()
-
-        def on_faulty(worker: WorkerProcess, error: ResumedError) -> None:
-            del worker
-            heard.append(str(error))
-            answered.set()
-
-        def on_gone(worker: WorkerProcess, how: str, proven: bool) -> None:
-            if proven:
-                worker.forget()
-            heard.append(f"its worker ended: {how}")
-            answered.set()
-            gone.set()
-
         if self.group is None:
             return "the daemon is ending"
-        worker = WorkerProcess(
-            name=name,
-            contract=contract,
-            workers=self._layout.workers,
-            contained=self._contained,
-            on_frame=on_frame,
-            on_faulty=on_faulty,
-            on_gone=on_gone,
-        )
-        await worker.start(self.group)
-        try:
-            with anyio.move_on_after(PATIENCE):
-                await answered.wait()
-        finally:
-            worker.kill()
-            with anyio.CancelScope(shield=True):
-                # Whoever asked may have hung up: what it started is gone before its folder is.
-                await gone.wait()
-        return heard[0] if answered.is_set() and heard else f"they were not listed within {PATIENCE:g} s"
+        asked = Errand(name=name, contract=contract, patience=PATIENCE, run=frame)
+        said = await errand.send(asked, self._layout.workers, self._contained, self.group)
+        return f"they were not listed within {PATIENCE:g} s" if said is None else _meant(said)
 
 
 def _started(snapshot: Snapshot, now: Instant) -> Snapshot:
@@ -158,8 +119,10 @@ def _quick(contract: Contract) -> Contract:
     return evolve(contract, definition=codec.encode(looked_at).decode(), pin=Pinning.STAT)
 
 
-def _meant(said: frames.FromWorker) -> decisions.Answer | str:
+def _meant(said: frames.FromWorker | str) -> decisions.Answer | str:
     """What the listing step answered, when it is a beginning; else why it is none."""
+    if isinstance(said, str):
+        return said
     if isinstance(said, frames.Returned):
         decided = said.answer.decided
         reason = getattr(decided, "reason", "")

@@ -80,16 +80,16 @@ class NoWorkflows:
     """Nothing comes in by the door here."""
 
     def pick(self, name: str, version: int | None) -> Contract | Refusal:
-        """No workflow."""
-        raise NotImplementedError
+        """Jobs are admitted by the store itself: a call is a fault of the benchmark."""
+        raise AssertionError("the door was asked for a workflow")
 
     def is_quick(self, contract: Contract) -> bool:
         """No: it is asked beside the loop."""
         return False
 
     def accept(self, contract: Contract, job: JobFile, what: str, reader: object = None) -> str:
-        """No inputs."""
-        raise NotImplementedError
+        """As for `pick`."""
+        raise AssertionError("the door was asked for a job's inputs")
 
 
 def measure(

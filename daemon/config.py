@@ -78,8 +78,8 @@ def load(file: Path | None, flags: Mapping[str, str | None], environ: Mapping[st
     """
     path = file if file is not None else default_file(environ, uid)
     written = _read(path, required=file is not None)
-    # Flags are texts by nature; the only number among the keys has no flag.
-    given = _File(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
+    texts = {name: value for name, value in flags.items() if value is not None}
+    given = _File(**texts)  # type: ignore[arg-type]  # keys that are no texts have no flag
     chosen = evolve(written, **_set(given))
     return _checked(chosen, _defaults(environ, uid), path)
 

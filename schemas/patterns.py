@@ -8,7 +8,7 @@ The syntax is Python's, as its parser reads it; what would need to go back is re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from re import _constants as c  # type: ignore[attr-defined]  # the parser's own words have no other home
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]  # the same
 from re import error as syntax_error
 from typing import Any
 

@@ -1,5 +1,6 @@
 """What every test may ask for: the scale of the fault drills, and a skip where root is needed."""
 
+import logging
 import os
 import shutil
 import tempfile
@@ -22,6 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def faults_scale() -> float:
     """The share of its full count a fault drill runs: 0.1 in `./dev test`, 1 in `./dev faults`."""
     return float(os.environ.get("RESUMED_FAULTS_SCALE", "0.1"))
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Faults and damage on purpose need no log."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

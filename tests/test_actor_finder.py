@@ -1,12 +1,11 @@
 """The finder over a real store: what each sight finds of jobs open, ended and set aside."""
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loop import cases, clock, world
+from loop import cases, world
 from loop.world import ADA, World
 
 from resumed.actors.finder import Located
@@ -15,22 +14,9 @@ from resumed.daemon.grants import Permit, Role, Scope
 from resumed.schemas.refusal import Refusal
 
 BACKENDS = ("asyncio", "trio")
-pytestmark = pytest.mark.parametrize("backend", BACKENDS)
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.usefixtures("quiet")]
 BO = 1001
 LABEL = frozenset({"label"})
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Damage on purpose needs no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Callable[[Path], Awaitable[None]]) -> None:
-    with world.folder() as root:
-        clock.run(backend, 1, lambda: case(root))  # type: ignore[arg-type, return-value]
 
 
 async def ask(one: World, call: Callable[..., Awaitable[Any]], *args: Any) -> Any:
@@ -91,7 +77,7 @@ def test_each_sight_finds_what_it_may_see(backend: str, case: str) -> None:
                     assert (each.code, each.reason) == ("no_such_job", absent.reason.replace("absent", name))
                 assert ([], set()) == (listed, ended)
 
-    play(backend, played)
+    cases.play(backend, played)
 
 
 @pytest.mark.parametrize("case", SIGHTS)
@@ -124,7 +110,7 @@ def test_job_set_aside_is_told_to_who_may_see_it(backend: str, case: str) -> Non
             assert ("set_aside" if seen else "no_such_job") == refusal.code
             assert (["bad-1"] if seen else []) == aside
 
-    play(backend, played)
+    cases.play(backend, played)
 
 
 def test_prefix_is_asked_among_jobs_in_sight(backend: str) -> None:
@@ -145,4 +131,4 @@ def test_prefix_is_asked_among_jobs_in_sight(backend: str) -> None:
             assert "ambiguous" == wide.code
             assert Located("pier-1", Whose("label", ADA.uid)) == narrow
 
-    play(backend, played)
+    cases.play(backend, played)

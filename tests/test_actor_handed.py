@@ -1,7 +1,5 @@
 """What workers say out of turn: evidence at most, once, and never at another job's expense."""
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +11,9 @@ from resumed.actors import handed, outputs, workshop
 from resumed.actors.handed import MOST_FAULTS, Handed, Heard
 from resumed.schemas import decisions, events, frames
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 TRY = ("harbour", 1, "a", 1)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_a_try_is_answered_once_and_contradicted_once() -> None:

@@ -1,13 +1,11 @@
 """Jobs leave by a person's word: back out of the quarantine, or for good; nothing else is touched by it."""
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
-from loop import cases, clock, world
+from loop import cases
 from loop.world import ADA, World
 from test_actor_finder import ask
 
@@ -21,25 +19,7 @@ from resumed.schemas.views import AsideView, Told
 from resumed.store import layout, retire
 
 BACKENDS = ("asyncio", "trio")
-pytestmark = pytest.mark.parametrize("backend", BACKENDS)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Damage on purpose needs no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Callable[[World], Awaitable[None]]) -> None:
-    async def played(root: Path) -> None:
-        async with cases.made(root) as one:
-            await one.start()
-            await case(one)
-
-    with world.folder() as root:
-        clock.run(backend, 1, lambda: played(root))  # type: ignore[arg-type, return-value]
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.usefixtures("quiet")]
 
 
 async def paused(one: World, job: str) -> Path:
@@ -101,7 +81,7 @@ def test_job_is_restored_once_its_files_hold(backend: str) -> None:
         await one.until(lambda: one.entry("bad-1") is None)
         assert one.layout.archived("bad-1").is_dir()
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_discarded_job_is_gone_and_never_comes_again(backend: str) -> None:
@@ -128,7 +108,7 @@ def test_discarded_job_is_gone_and_never_comes_again(backend: str) -> None:
         assert [] == await ask(one, jobs.quarantined)
         assert ["good-1"] == [row.id for row in jobs.rows()]
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_job_in_its_place_is_read_again(backend: str) -> None:
@@ -157,7 +137,7 @@ def test_job_in_its_place_is_read_again(backend: str) -> None:
         assert after is not entry
         await one.until(lambda: one.entry("odd-1").stage is Stage.PARKED)  # type: ignore[union-attr]
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_ended_jobs_are_listed_and_pruned(backend: str) -> None:
@@ -189,7 +169,7 @@ def test_ended_jobs_are_listed_and_pruned(backend: str) -> None:
         assert not one.layout.archived("ended-1").exists()
         assert layout.taken(one.layout, "ended-1")
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_nothing_unsettled_is_given_up(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +197,7 @@ def test_nothing_unsettled_is_given_up(backend: str, monkeypatch: pytest.MonkeyP
         assert None is retire.farewell_of(one.layout, "ended-1")
 
     assert EffectState.DISPATCHING in retirement.UNSETTLED
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_prefix_finds_ended_jobs_and_those_set_aside(backend: str) -> None:
@@ -251,7 +231,7 @@ def test_prefix_finds_ended_jobs_and_those_set_aside(backend: str) -> None:
         assert isinstance(none, Refusal)
         assert "no_such_job" == none.code
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_what_ended_lately_is_counted_across_a_restart(backend: str) -> None:
@@ -272,4 +252,4 @@ def test_what_ended_lately_is_counted_across_a_restart(backend: str) -> None:
         assert (2, 0) == (here, later)
         assert 0 == one.daemon.jobs.ended_since(10**18)
 
-    play(backend, case)
+    cases.play_started(backend, case)

@@ -1,6 +1,5 @@
 """The workshop: what a try needs before it is sent, and what is said of one whose end nobody knows."""
 
-import logging
 import os
 import shutil
 import subprocess
@@ -16,15 +15,7 @@ from loop.workers import Manners
 from resumed.actors import containment, scratch
 from resumed.actors.workers import PATH
 
-pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = [pytest.mark.parametrize("backend", ["asyncio", "trio"]), pytest.mark.usefixtures("quiet")]
 
 
 def test_a_try_without_a_folder_is_a_failed_try(backend: str) -> None:

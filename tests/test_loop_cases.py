@@ -2,14 +2,13 @@
 
 import errno
 import itertools
-import logging
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loop import cases, clock, laws, workers, world
+from loop import cases, laws, workers, world
 from loop.workers import Manners
 from loop.world import Weather, World
 
@@ -27,21 +26,7 @@ from resumed.store.journal import SYNC_FAILED
 BACKENDS = ("asyncio", "trio")
 Case = Callable[[Path], Awaitable[None]]
 
-pytestmark = pytest.mark.parametrize("backend", BACKENDS)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Case, seed: int = 1) -> None:
-    """Run one case on a fresh folder."""
-    with world.folder() as root:
-        clock.run(backend, seed, lambda: case(root))  # type: ignore[arg-type, return-value]
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.usefixtures("quiet")]
 
 
 def epochs(one: World, job: str) -> int:
@@ -88,7 +73,7 @@ def test_twenty_resumes_make_one_attempt(backend: str, kill: bool) -> None:
             assert before + 1 == epochs(one, "harbour")
             assert [1, 1, 1] == [one.witness.runs("harbour", name) for name in "abc"]
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 # ---- C17 --------------------------------------------------------------------------------------------------
@@ -128,7 +113,7 @@ def test_cancel_against_completion_has_one_winner(backend: str) -> None:
         return case
 
     for micro in range(0, 900_000, 25_000):
-        play(backend, at(micro), micro)
+        cases.play(backend, at(micro), micro)
 
     assert {Ending.COMPLETED, Ending.CANCELED} == seen
     assert any(late)
@@ -224,7 +209,7 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
 
             assert isinstance(one.asked[-1].answer, Told)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_shutdown_ends_all_promptly(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +238,7 @@ def test_a_shutdown_ends_all_promptly(backend: str, monkeypatch: pytest.MonkeyPa
             assert one.clock.seconds - began <= 30.0
             assert not one.witness.alive
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 # ---- C19 --------------------------------------------------------------------------------------------------
@@ -307,7 +292,7 @@ def test_one_bad_record_stops_no_other(backend: str) -> None:
 
             assert await one.until(lambda: one.entry("job-1") is None, 60.0)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_folder_that_the_reader_fails_over_stops_no_other(
@@ -343,7 +328,7 @@ def test_a_folder_that_the_reader_fails_over_stops_no_other(
 
             assert isinstance(one.asked[0].answer, Refusal)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_hanging_job_file_stops_no_other(backend: str) -> None:
@@ -376,7 +361,7 @@ def test_a_hanging_job_file_stops_no_other(backend: str) -> None:
             assert Stage.LOADING is one.entry("job-0").stage  # type: ignore[union-attr]
             assert ["job-0"] == hung
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 # ---- suspects ---------------------------------------------------------------------------------------------
@@ -406,7 +391,7 @@ def test_suspects_start_one_at_a_time(backend: str) -> None:
             assert 6 == len(starts)
             assert all(gap >= 5 for gap in gaps), gaps
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 # ---- regressions ------------------------------------------------------------------------------------------
@@ -436,7 +421,7 @@ def test_a_job_that_cannot_be_archived_is_answered_and_archived_later(backend: s
             assert await one.until(lambda: one.entry("harbour") is None, 200.0)
             assert moved.is_dir()
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_frame_too_large_to_send_is_the_trys_failure(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,7 +440,7 @@ def test_a_frame_too_large_to_send_is_the_trys_failure(backend: str, monkeypatch
             assert "cannot send a frame" in hold.reason
             assert not any(hand.held or hand.offered for hand in hands)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_wake_while_the_actor_works_is_kept(backend: str) -> None:
@@ -466,7 +451,7 @@ def test_a_wake_while_the_actor_works_is_kept(backend: str) -> None:
         box.wake()
         await box.wait()
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_job_set_aside_gives_its_slots_back(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,7 +476,7 @@ def test_a_job_set_aside_gives_its_slots_back(backend: str, monkeypatch: pytest.
 
             assert await one.until(lambda: one.entry("good") is None, 120.0)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_damaged_job_is_moved_once_nothing_of_it_runs(backend: str) -> None:
@@ -518,7 +503,7 @@ def test_a_damaged_job_is_moved_once_nothing_of_it_runs(backend: str) -> None:
             assert await one.until(lambda: ["bad"] == [e.id for e in quarantine.entries(one.layout)], 600.0)
             assert not one.witness.alive
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_log_after_a_failed_sync_is_vouched_for(backend: str) -> None:
@@ -546,7 +531,7 @@ def test_log_after_a_failed_sync_is_vouched_for(backend: str) -> None:
             assert SYNC_FAILED == log.read_seal(raw, "it")[0].why
             one.jobs.remove("harbour")
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_admission_in_doubt_is_found_again(backend: str) -> None:
@@ -567,7 +552,7 @@ def test_admission_in_doubt_is_found_again(backend: str) -> None:
             assert await one.until(lambda: one.entry("harbour") is None)
             assert ItemState.DONE is one.snapshot("harbour").items["a"].state
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_worker_that_never_gets_ready_is_ended(backend: str) -> None:
@@ -585,7 +570,7 @@ def test_a_worker_that_never_gets_ready_is_ended(backend: str) -> None:
             assert "before it was ready" in hold.reason
             assert 3 == one.machine.did["never_ready"]
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_failed_start_makes_room_for_another_workflow(backend: str) -> None:
@@ -615,7 +600,7 @@ def test_a_failed_start_makes_room_for_another_workflow(backend: str) -> None:
             one.spawn = spawn
             assert await one.until(lambda: one.entry("first") is None, 60.0)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_workflow_with_much_to_do_gives_way(backend: str) -> None:
@@ -634,4 +619,4 @@ def test_a_workflow_with_much_to_do_gives_way(backend: str) -> None:
             assert one.entry("long") is not None
             assert await one.until(lambda: one.entry("long") is None, 300.0)
 
-    play(backend, case)
+    cases.play(backend, case)

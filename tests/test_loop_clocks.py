@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from loop import cases, clock, workers, world
+from loop import cases, workers, world
 from loop.world import World
 
 from resumed.actors.entry import Stage
@@ -26,12 +26,6 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.INFO)
     yield
     logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Case, seed: int = 1) -> None:
-    """Run one case on a fresh folder."""
-    with world.folder() as root:
-        clock.run(backend, seed, lambda: case(root))  # type: ignore[arg-type, return-value]
 
 
 def held_for(one: World, job: str) -> str:
@@ -133,7 +127,7 @@ def test_the_wall_clock_steps(
             if not restart:
                 assert "The wall clock was set" in caplog.text
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_the_newest_checkpoint_is_that_of_the_highest_sequence(backend: str) -> None:
@@ -163,7 +157,7 @@ def test_the_newest_checkpoint_is_that_of_the_highest_sequence(backend: str) -> 
 
             assert Ending.COMPLETED is ending(one, "harbour")
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def _number(path: Path) -> int:
@@ -195,7 +189,7 @@ def test_a_machine_comes_back_with_a_cold_clock(backend: str) -> None:
             assert (Ending.EXPIRED, None) == (ending(one, "short"), ending(one, "bound"))
             assert "" == held_for(one, "bound")
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_person_lets_a_job_go_on_under_a_clock_that_nobody_believes(backend: str) -> None:
@@ -219,4 +213,4 @@ def test_a_person_lets_a_job_go_on_under_a_clock_that_nobody_believes(backend: s
             assert Ending.EXPIRED is ending(one, "bound")
             assert HOUR <= one.clock.seconds < HOUR + 10.0
 
-    play(backend, case)
+    cases.play(backend, case)

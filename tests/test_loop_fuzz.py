@@ -16,6 +16,8 @@ from resumed.actors.sequels import Sequels
 from resumed.schemas.instant import Instant
 from resumed.store.journal import Journal
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SEEDS = 2000
 PART = 20
 """Seeds in one test, so that a failure names few and the tests spread over processes."""
@@ -29,14 +31,6 @@ PINNED = {
     "a slot offered to a job whose actor kept dying was lost": ("trio", 637),
     "an answer from before its try was open was taken for its own": ("trio", 920),
 }
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> None:
-    """Thousands of faults need no log."""
-    logging.disable(logging.CRITICAL)
-    yield  # type: ignore[misc]
-    logging.disable(logging.NOTSET)
 
 
 def replay() -> tuple[str, int] | None:

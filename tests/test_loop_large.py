@@ -1,7 +1,5 @@
 """Lines too long to commit: what a job does when one line cannot hold what is to be said."""
 
-import logging
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,15 +10,9 @@ from loop.workers import Manners
 from resumed.schemas import line_io
 from resumed.schemas.refusal import Refusal
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 BACKENDS = ("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

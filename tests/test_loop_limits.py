@@ -1,13 +1,12 @@
 """Limits in the living house: the timer at the cap, the breaker, and what a person may do about both."""
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
-from loop import cases, clock, world
+from loop import cases, world
 from loop.workers import accept
 from loop.world import World
 
@@ -20,21 +19,7 @@ from resumed.schemas.views import Told
 
 Case = Callable[[Path], Awaitable[None]]
 
-pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Case, seed: int = 1) -> None:
-    """Run one case on a fresh folder."""
-    with world.folder() as root:
-        clock.run(backend, seed, lambda: case(root))  # type: ignore[arg-type, return-value]
+pytestmark = [pytest.mark.parametrize("backend", ["asyncio", "trio"]), pytest.mark.usefixtures("quiet")]
 
 
 def limited(**limits: Any) -> list[Any]:
@@ -96,7 +81,7 @@ def test_active_time_is_carried_over_kills_and_holds_at_the_cap(backend: str, ki
             outcome = one.snapshot("harbour").outcome
             assert Ending.COMPLETED == (outcome and outcome.ending)
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_money_that_is_spent_stops_the_next_start(backend: str) -> None:
@@ -127,7 +112,7 @@ def test_money_that_is_spent_stops_the_next_start(backend: str) -> None:
 
             assert "3" == one.snapshot("harbour").used.usd
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 @pytest.mark.parametrize("kill", [False, True])
@@ -165,4 +150,4 @@ def test_failures_in_a_row_make_the_job_wait_and_then_ask(backend: str, kill: bo
             assert Ending.COMPLETED == (outcome and outcome.ending)
             assert 20 == one.snapshot("harbour").items.count(ItemState.DONE)
 
-    play(backend, case)
+    cases.play(backend, case)

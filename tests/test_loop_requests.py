@@ -1,15 +1,13 @@
 """Request ids, business keys and names through lives of the daemon that is killed at calls of the disk."""
 
 import json
-import logging
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from attrs import evolve
-from loop import cases, clock, laws, world
+from loop import cases, laws, world
 from loop.world import ADA, World
 
 from resumed.schemas import events
@@ -20,26 +18,8 @@ from resumed.schemas.views import Told
 from resumed.store import archive, names, retire
 
 BACKENDS = ("asyncio", "trio")
-pytestmark = pytest.mark.parametrize("backend", BACKENDS)
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.usefixtures("quiet")]
 BO = Person(uid=ADA.uid + 1, name="bo")
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Callable[[World], Awaitable[None]]) -> None:
-    async def played(root: Path) -> None:
-        async with cases.made(root) as one:
-            await one.start()
-            await case(one)
-
-    with world.folder() as root:
-        clock.run(backend, 1, lambda: played(root))  # type: ignore[arg-type, return-value]
 
 
 def text(**keys: Any) -> bytes:
@@ -147,7 +127,7 @@ def test_command_killed_anywhere_takes_effect_once(backend: str, name: str, stri
         one.asked.clear()
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_submit_killed_anywhere_is_one_job(backend: str, stride: int) -> None:
@@ -183,7 +163,7 @@ def test_submit_killed_anywhere_is_one_job(backend: str, stride: int) -> None:
         assert hits + 1 == len(jobs_of(one))
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_name_without_a_job_keeps_nobody_out(backend: str, stride: int) -> None:
@@ -213,7 +193,7 @@ def test_name_without_a_job_keeps_nobody_out(backend: str, stride: int) -> None:
         assert left > 0
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_names_are_asserted_again_at_the_start(backend: str) -> None:
@@ -239,7 +219,7 @@ def test_names_are_asserted_again_at_the_start(backend: str) -> None:
             await answer(one, one.daemon.jobs.tell, job, events.Cancel(by=ADA))
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_again_is_another_job_each_time_it_is_meant(backend: str) -> None:
@@ -265,7 +245,7 @@ def test_again_is_another_job_each_time_it_is_meant(backend: str) -> None:
         assert ["request_conflict", "named", "named"] == [each.code for each in (conflict, named, keyed)]
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_again_killed_anywhere_is_one_more_job(backend: str, stride: int) -> None:
@@ -293,7 +273,7 @@ def test_again_killed_anywhere_is_one_more_job(backend: str, stride: int) -> Non
         assert 3 * (hits + 1) == len(jobs_of(one))
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_keys_and_ids_are_each_users_own(backend: str) -> None:
@@ -309,7 +289,7 @@ def test_keys_and_ids_are_each_users_own(backend: str) -> None:
         assert 4 == len(jobs_of(one))
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_at_once_under_one_name_is_one_job(backend: str) -> None:
@@ -336,7 +316,7 @@ def test_at_once_under_one_name_is_one_job(backend: str) -> None:
         assert 1 == sum(not each.repeated and not each.known for each in answers)
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_job_that_is_gone_for_good_stays_known(backend: str) -> None:
@@ -361,7 +341,7 @@ def test_job_that_is_gone_for_good_stays_known(backend: str) -> None:
         assert [] == jobs_of(one)
         one.jobs.clear()
 
-    play(backend, case)
+    cases.play_started(backend, case)
 
 
 def test_name_that_fails_its_digest_is_never_guessed(backend: str) -> None:
@@ -378,4 +358,4 @@ def test_name_that_fails_its_digest_is_never_guessed(backend: str) -> None:
         assert 1 == len(jobs_of(one))
         await rest(one)
 
-    play(backend, case)
+    cases.play_started(backend, case)

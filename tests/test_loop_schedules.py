@@ -1,12 +1,11 @@
 """Schedules in the living house: jobs that wait are parked; they start by their instant or when told."""
 
 import errno
-import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from loop import cases, clock, workers, world
+from loop import cases, workers, world
 from loop.world import World
 
 from resumed.actors.entry import Stage
@@ -17,21 +16,7 @@ from resumed.store import quarantine
 
 Case = Callable[[Path], Awaitable[None]]
 
-pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def play(backend: str, case: Case, seed: int = 1) -> None:
-    """Run one case on a fresh folder."""
-    with world.folder() as root:
-        clock.run(backend, seed, lambda: case(root))  # type: ignore[arg-type, return-value]
+pytestmark = [pytest.mark.parametrize("backend", ["asyncio", "trio"]), pytest.mark.usefixtures("quiet")]
 
 
 def parked(one: World, job: str) -> bool:
@@ -92,7 +77,7 @@ def test_a_job_starts_at_its_time(backend: str, restart: bool) -> None:
             assert Ending.COMPLETED is ended(one, "harbour")
             assert 7200.0 <= began(one, "harbour") < 7202.0
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_waiting_job_is_ended_by_its_deadline(backend: str) -> None:
@@ -108,7 +93,7 @@ def test_a_waiting_job_is_ended_by_its_deadline(backend: str) -> None:
             assert Ending.EXPIRED is ended(one, "second")
             assert 3600.0 <= one.clock.seconds < 3610.0
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -134,7 +119,7 @@ def test_a_job_starts_once_those_before_it_have_completed(backend: str, restart:
             assert {Ending.COMPLETED} == {ended(one, job) for job in one.jobs}
             assert ["first", "second", "third"] == list(dict.fromkeys(ran.job for ran in one.witness.ran))
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_job_that_comes_after_one_that_completed_long_ago_starts_at_once(backend: str) -> None:
@@ -152,7 +137,7 @@ def test_a_job_that_comes_after_one_that_completed_long_ago_starts_at_once(backe
 
             assert Ending.COMPLETED is ended(one, "second")
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -185,7 +170,7 @@ def test_a_job_whose_forerunner_failed_is_held_for_a_person(backend: str, late: 
 
             assert Ending.COMPLETED is ended(one, "second")
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_job_whose_forerunner_was_canceled_while_it_waited_is_held(backend: str) -> None:
@@ -201,7 +186,7 @@ def test_a_job_whose_forerunner_was_canceled_while_it_waited_is_held(backend: st
 
             assert "it starts after first, which was canceled" == hold(one, "second")
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_jobs_that_wait_for_each_other_are_held(backend: str) -> None:
@@ -224,7 +209,7 @@ def test_jobs_that_wait_for_each_other_are_held(backend: str) -> None:
 
             assert ["two", "one", "three"] == list(dict.fromkeys(ran.job for ran in one.witness.ran))
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_job_waits_on_while_its_forerunner_is_set_aside(backend: str) -> None:
@@ -247,7 +232,7 @@ def test_a_job_waits_on_while_its_forerunner_is_set_aside(backend: str) -> None:
 
             assert {Ending.COMPLETED} == {ended(one, job) for job in one.jobs}
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_higher_priority_overtakes(backend: str) -> None:
@@ -267,7 +252,7 @@ def test_a_higher_priority_overtakes(backend: str) -> None:
             assert left < 20
             assert {Ending.COMPLETED} == {ended(one, job) for job in one.jobs}
 
-    play(backend, case)
+    cases.play(backend, case)
 
 
 def test_a_place_that_cannot_be_read_is_asked_again(backend: str) -> None:
@@ -293,4 +278,4 @@ def test_a_place_that_cannot_be_read_is_asked_again(backend: str) -> None:
 
             assert Ending.COMPLETED is ended(one, "second")
 
-    play(backend, case)
+    cases.play(backend, case)

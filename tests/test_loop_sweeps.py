@@ -2,7 +2,6 @@
 
 import errno
 import itertools
-import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,17 +15,11 @@ from loop.plot import Played, Player, Plot, Recorded
 from loop.witness import Ran
 from loop.world import Weather
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SEED = 11
 BACKENDS = {"one by one": "asyncio", "two at once, not repeatable": "trio"}
 """Each plot on its own loop; at full count on both."""
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Faults on purpose need no log."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,8 +143,7 @@ def play(stage: Stage, items: list[tuple[str, Path]]) -> dict[str, Any] | None:
         tell(f"a job file with {len(items)} items was dropped into {stage.state / 'incoming'}")
         for share in SHARES:
             wanted = max(1, round(len(items) * share))
-            # The default binds the loop's value, and is what the checker cannot type.
-            wait_for(lambda wanted=wanted: cards_in(stage) >= wanted, deadline)  # type: ignore[misc]
+            wait_for(partial(has_cards, stage, wanted), deadline)
             daemon = kill_and_start(stage, daemon, len(items))
         row: dict[str, Any] | None = None
         while time.monotonic() < deadline:
@@ -186,6 +186,11 @@ def wait_for(true: Any, deadline: float) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError
         time.sleep(0.005)
+
+
+def has_cards(stage: Stage, wanted: int) -> bool:
+    """Whether so many cards are made."""
+    return cards_in(stage) >= wanted
 
 
 def cards_in(stage: Stage) -> int:

@@ -1,7 +1,7 @@
 """A small world for one case: one workflow, good manners, time driven by the test."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import anyio
 
 from resumed.schemas.workflow import Contract
 
-from . import laws, world
+from . import clock, laws, world
 from .workers import Says, fan_out, say
 from .world import Weather, World
 
@@ -39,6 +39,23 @@ async def made(
 
             assert [] == laws.check_invariants(one)
             group.cancel_scope.cancel()
+
+
+def play(backend: str, case: Callable[[Path], Awaitable[None]], seed: int = 1) -> None:
+    """Run one case on a fresh folder."""
+    with world.folder() as root:
+        clock.run(backend, seed, lambda: case(root))  # type: ignore[arg-type, return-value]  # a case awaits
+
+
+def play_started(backend: str, case: Callable[[World], Awaitable[None]]) -> None:
+    """Run one case in a world whose daemon has started."""
+
+    async def started(root: Path) -> None:
+        async with made(root) as one:
+            await one.start()
+            await case(one)
+
+    play(backend, started)
 
 
 def usual(parallel: int = 1) -> Says:
