@@ -30,7 +30,9 @@ def mounted(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(*command: str) -> None:
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    # Tools of the system's own lie where not every PATH leads.
+    env = os.environ | {"PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
     assert 0 == ran.returncode, f"{' '.join(command)}: {ran.stderr}"
 
 

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +84,7 @@ def test_reader_knows_nothing_but_the_page() -> None:
 
 def first_release(root: Path) -> Path:
     """The store of the first release; some of its jobs brought to the present level."""
-    with tarfile.open(GOLDEN / "first-release.tar.xz") as packed:
-        packed.extractall(root, filter="data")
+    harbour.unpack_first(root)
     place = layout.Layout(root / "store")
     for job in ("running-1", "once-1", "report-1"):
         bring_up(place.job(job))

@@ -6,13 +6,13 @@ release itself read from it. Neither is ever made again (`golden/first_release.p
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import daemon_kit
 import pytest
 from attrs import evolve
+from faults import harbour
 from faults.seam import Kill, Killed, Seam
 from golden.first_release import expected, told
 
@@ -35,8 +35,7 @@ SHARED = "report-1", "running-1", "once-1", "pending-1"
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store, as it lay there."""
     root = tmp_path_factory.mktemp("first")
-    with tarfile.open(GOLDEN / "first-release.tar.xz") as packed:
-        packed.extractall(root, filter="data")
+    harbour.unpack_first(root)
     return root / "store"
 
 
