@@ -4,14 +4,14 @@ from attrs import evolve
 
 from resumed.schemas import codec, inputs
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.instant import MICRO, Instant
+from resumed.schemas.instant import MICRO, Instant, spell
 from resumed.schemas.job import Item, ItemState, Status
 from resumed.schemas.ledger import WaitKind
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import ItemRow, JobRow, JobView
 from resumed.schemas.workflow import Programs
 
-from . import possible
+from . import pace, possible
 from .machine import due, standing
 
 MOST_REASON = 300
@@ -23,6 +23,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     job, count = snapshot.job, snapshot.items.count
     status = standing.status(snapshot, now)
     wakes = due.next_start(snapshot, now) if status is Status.WAITING else None
+    expected = pace.expected(snapshot, now) if status is Status.RUNNING else 0
     return JobRow(
         id=job.id,
         status=status,
@@ -44,6 +45,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
         epoch=snapshot.epoch,
         spent=snapshot.used.usd or "",
         hold=snapshot.hold.code if status is Status.HELD and snapshot.hold is not None else "",
+        expected=spell(expected - expected % MICRO) if expected else "",
     )
 
 

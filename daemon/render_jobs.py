@@ -3,7 +3,7 @@
 from typing import Any
 
 from .letters import clean, cut, wrap
-from .render import ITEM_GLYPHS, facts, glyph_of, hour_of, moment, paint, size, stamp, table
+from .render import ITEM_GLYPHS, facts, glyph_of, hour_of, local, moment, paint, size, stamp, table
 
 
 def job_list(answer: dict[str, Any], now: float, width: int, colour: bool, everything: bool) -> list[str]:
@@ -58,6 +58,8 @@ def needs(row: dict[str, Any], now: float, longest: int = 60, *, you: str = "") 
     )
     if row["wakes"]:
         said = f"{said or 'goes on'} {moment(row['wakes'], now)}"
+    if row.get("expected") and not said:
+        said = f"done about {moment(round(local(row['expected']).timestamp() * 1_000_000), now)}"
     return said or ("-" if row["status"] not in ("running", "resuming") else f"{row['running']} at work")
 
 

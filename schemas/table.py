@@ -119,6 +119,11 @@ class ItemTable:
             position += 1
         return found
 
+    def lately(self, most: int) -> Iterator[Item]:
+        """Up to `most` items before the first fresh one, the last of them first: those started last."""
+        for name in reversed(self._order[max(0, self.low - most) : self.low]):
+            yield self[name]
+
     def settle(self) -> None:
         """Fold the overlay into the base and move `low` up; call on the adopted table only."""
         if self._over:

@@ -34,6 +34,9 @@ class JobRow:
     """US dollars that its programs say they have spent, as decimal text; empty when none said anything."""
     hold: str = ""
     """The code of its hold, while it is held."""
+    expected: str = ""
+    """When its items are expected to be through, as RFC 3339 text in UTC: an estimate of now, from the pace
+    of those that ended last; empty where too few have ended to tell."""
 
 
 @frozen(kw_only=True)

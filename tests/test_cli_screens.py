@@ -54,6 +54,7 @@ ROWS = [
     row(id="label-7", status="waiting", done=0, total=1, failed=0, running=0, wakes=at(3), owner="lee",
         spent="0.0004"),
     row(),
+    row(id="cellar", done=90, failed=0, expected="2026-11-30T08:40:00.000000Z"),
 ]  # fmt: skip
 
 
@@ -63,7 +64,8 @@ GOLDEN_LIST = [
     "= bump-httpx  paused     22/30     0  -                           14 May   $7.41  anna",
     "o label-7     waiting      0/1     0  goes on 15:00               11:00   <$0.01  lee",
     "> attic       running  311/500     2  4 at work                   11:00        -  anna",
-    "4 open, 1 needs you (resumectl why JOB), 14 ended today (list -a)",
+    "> cellar      running   90/500     0  done about 08:40            11:00        -  anna",
+    "5 open, 1 needs you (resumectl why JOB), 14 ended today (list -a)",
 ]
 
 

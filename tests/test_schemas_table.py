@@ -49,6 +49,9 @@ def agrees(table: ItemTable, model: dict[str, Item]) -> None:
     assert {item.id for item in pending if item.not_before is not None} == table.delayed
     assert sum(item.at == "" for item in pending) == table.outside
     assert all(model[name].ordinal >= table.low for name in fresh)
+    behind = [item for item in reversed(rows) if item.ordinal < table.low]
+    for most in (0, 1, 2, 99):
+        assert behind[:most] == list(table.lately(most))
     assert table == ItemTable(rows)
 
 
