@@ -14,6 +14,9 @@ class ActionKind(StrEnum):
     """Try n of the unit is open: have it run."""
     STOP = "stop"
     """Try n of the unit is open and marked: end it, and know its tree is gone."""
+    ERRAND = "errand"
+    """A claim on a slot: errand n of the effect could start; `id` is its name as `schemas.ledger` forms it.
+    Once it is open it is run and stopped like a try."""
     PUBLISH = "publish"
     """The unit's output is staged: give it its name (attempt n), and say what came of it."""
     WITHDRAW = "withdraw"

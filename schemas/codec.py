@@ -18,9 +18,11 @@ from cattrs import BaseValidationError, Converter, transform_error
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from . import decisions, instant, strict
+from .effecttable import EffectTable
 from .errors import FaultyInputError
 from .instant import Instant
 from .job import CodeVersion, Item
+from .ledger import Effect
 from .table import ItemTable
 from .workflow import Contract
 
@@ -191,6 +193,15 @@ def _tables(made: Converter) -> None:
 
     made.register_structure_hook(ItemTable, structure)
     made.register_unstructure_hook(ItemTable, lambda table: [made.unstructure(item) for item in table])
+
+    def effects(value: Any, _: Any) -> EffectTable:
+        try:
+            return EffectTable(made.structure(value, tuple[Effect, ...]))
+        except ValueError as error:
+            raise _WrongTypeError(str(error)) from None
+
+    made.register_structure_hook(EffectTable, effects)
+    made.register_unstructure_hook(EffectTable, lambda table: [made.unstructure(row) for row in table])
 
 
 def _shared(made: Converter) -> None:

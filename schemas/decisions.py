@@ -2,6 +2,7 @@
 
 from attrs import field, frozen
 
+from .approvals import ApprovalRule
 from .job import Budget, Source
 
 
@@ -180,6 +181,117 @@ class Compared:
     """How many could not be read for now: no verdict."""
 
 
+@frozen(kw_only=True)
+class Call:
+    """One effect that a handler asks for. `arguments` is the RFC 8785 text of all that binds, `unbound` of
+    what does not; bytes they name by sha256 come along in `bodies`.
+
+    `observed` is the version of the target's object as it was just now, `shown` what a reviewer is shown.
+    """
+
+    tool: str
+    arguments: str
+    unbound: str = "{}"
+    bodies: tuple[Offer, ...] = ()
+    business_object: str = ""
+    expected_result: str = ""
+    observed: str = ""
+    shown: Offer | None = None
+    sources: tuple[Source, ...] = ()
+
+
+@frozen(kw_only=True)
+class Performing:
+    """The unit waits until its calls are settled, and goes on as `schemas.ledger.Performance` says."""
+
+    calls: tuple[Call, ...]
+    then: str = ""
+    otherwise: str = ""
+    back: str = ""
+
+
+@frozen(kw_only=True)
+class Reviewing:
+    """The item waits for a person to look at `draft`; then it goes on as `schemas.ledger.Review` says."""
+
+    draft: Offer
+    rule: ApprovalRule
+    edit: bool = True
+    then: str = ""
+    data: str = "{}"
+    shown: Offer | None = None
+
+
+@frozen(kw_only=True)
+class Asking:
+    """The unit waits for an answer, which `then` is given; `of` is who is asked, `within` seconds."""
+
+    text: str
+    then: str
+    choices: tuple[str, ...] = ()
+    of: str = ""
+    within: float | None = None
+
+
+@frozen(kw_only=True)
+class Landed:
+    """The target has it, under this reference of its own; `response` is what it answered."""
+
+    reference: str
+    response: Offer | None = None
+
+
+@frozen(kw_only=True)
+class Refused:
+    """The target surely refused: it did not happen, and will not."""
+
+    reason: str
+    response: Offer | None = None
+
+
+@frozen(kw_only=True)
+class NotSent:
+    """Surely nothing reached the target; `seconds` until it may be tried again."""
+
+    reason: str
+    seconds: float = 0.0
+
+
+@frozen(kw_only=True)
+class Absent:
+    """The target has nothing under this key."""
+
+    response: Offer | None = None
+
+
+@frozen(kw_only=True)
+class Unsure:
+    """Nobody can tell from this answer; it is kept, and changes nothing by itself."""
+
+    reason: str
+    response: Offer | None = None
+
+
+@frozen(kw_only=True)
+class Checked:
+    """What was found just before an effect is let go: `observed` (None: its contract observes nothing), its
+    sources that are not what they were, and with `found` that the target has something under its key already.
+
+    With a `problem` nothing was found out, and it is checked again after `seconds`.
+    """
+
+    observed: str | None = None
+    changed: tuple[Seen, ...] = ()
+    found: str | None = None
+    problem: str = ""
+    seconds: float = 0.0
+
+
+WAITS_FOR_OTHERS = Performing | Reviewing | Asking
+"""Decisions after which the unit waits, without a try, for other systems or for people."""
+SAYS_OF_EFFECTS = Landed | Refused | NotSent | Absent | Unsure | Checked
+"""What a worker answers when it was sent on an errand, and at no other time."""
+
 SAYS_OF_SOURCES = SourceChanged | Compared
 """What a worker answers by itself, before any step of an author."""
 
@@ -197,7 +309,27 @@ Decided = (
     | CutOff
     | SourceChanged
     | Compared
+    | Performing
+    | Reviewing
+    | Asking
+    | Landed
+    | Refused
+    | NotSent
+    | Absent
+    | Unsure
+    | Checked
 )
+
+
+def offers(decided: Decided) -> tuple[Offer, ...]:
+    """The bytes that come with a decision beside its `output`, in a fixed order."""
+    if isinstance(decided, Performing):
+        shown = [call.shown for call in decided.calls if call.shown is not None]
+        return (*(body for call in decided.calls for body in call.bodies), *shown)
+    if isinstance(decided, Reviewing):
+        return (decided.draft,) if decided.shown is None else (decided.draft, decided.shown)
+    response: Offer | None = getattr(decided, "response", None)
+    return () if response is None else (response,)
 
 
 @frozen(kw_only=True)

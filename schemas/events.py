@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from .approvals import Facts
 from .decisions import Answer
 from .job import Artifact, Budget, Person
 from .ledger import Obstacle
@@ -88,16 +89,104 @@ class Extend:
     allowed: Limits | None = None
 
 
+@frozen(kw_only=True)
+class Approve:
+    """Allow the effect, or accept the draft, that `subject` names: as `fingerprint` says it was shown.
+
+    `subject` is an effect's id or a review's unit. `shown` is the sha256 of what was shown. `text` is an
+    edited draft's new revision, durable already.
+    """
+
+    by: Person
+    subject: str
+    fingerprint: str
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+    shown: str = ""
+    text: Artifact | None = None
+    facts: Facts | None = None
+
+
+@frozen(kw_only=True)
+class Deny:
+    """Refuse the effect, or the draft, that `subject` names."""
+
+    by: Person
+    subject: str
+    fingerprint: str
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+    facts: Facts | None = None
+
+
+@frozen(kw_only=True)
+class SendBack:
+    """Have the effect, or the draft, made anew; `reason` is the note for whoever makes it."""
+
+    by: Person
+    subject: str
+    fingerprint: str
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+    facts: Facts | None = None
+
+
+@frozen(kw_only=True)
+class Revoke:
+    """Take a yes back before it is spent: the effect is asked about anew."""
+
+    by: Person
+    subject: str
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+    facts: Facts | None = None
+
+
+@frozen(kw_only=True)
+class Reply:
+    """Answer the question that `subject` names."""
+
+    by: Person
+    subject: str
+    answer: str
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+    facts: Facts | None = None
+
+
+@frozen(kw_only=True)
+class Settle:
+    """Say what became of an effect that may have left: it landed as `reference`, or (None) never arrived."""
+
+    by: Person
+    subject: str
+    reference: str | None = None
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+
+
+Deciding = Approve | Deny | SendBack | Revoke | Reply | Settle
+"""What people decide about effects, drafts and questions."""
 Request = Pause | Resume | Cancel | Retry | Skip | Extend
 
 
 # Reports.
 @frozen(kw_only=True)
 class Grant:
-    """A slot is free: start this unit's try in that worker."""
+    """A slot is free: start this unit's try, or the errand of that name, in that worker.
+
+    `facts` come with the errand that lets an effect go, or that checks it just before.
+    """
 
     unit: str
     worker: str
+    facts: Facts | None = None
 
 
 @frozen(kw_only=True)
@@ -113,6 +202,10 @@ class Returned:
     """Whether the try's slot may take the job's next try at once."""
     late: bool = False
     """It came from a worker that did not have the try in hand: evidence, whatever is open when it is read."""
+    kept: tuple[Artifact, ...] = ()
+    """What was made durable of the other bytes in the answer, one for each of `decisions.offers`."""
+    facts: Facts | None = None
+    """With the answer to a check, so that it can be let go in the same commit."""
 
 
 @frozen(kw_only=True)
@@ -182,6 +275,8 @@ class Woke:
     unproven: tuple[str, ...] = ()
     detail: str = ""
     most: int | None = None
+    torn: bool = False
+    """A line of the job may have been lost: what that line could have let go is suspect."""
 
 
 @frozen(kw_only=True)

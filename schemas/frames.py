@@ -14,7 +14,8 @@ from attrs import field, frozen
 from . import codec, strict
 from .decisions import Answer
 from .errors import FaultyInputError
-from .job import Artifact, Budget, Item, Reader
+from .job import Artifact, Budget, Item, Reader, Source
+from .ledger import EffectState, ErrandKind
 from .workflow import Contract
 
 PROTOCOL = 1
@@ -30,6 +31,59 @@ class Open:
     contract: Contract
     describe: bool = False
     protocol: int = PROTOCOL
+
+
+@frozen(kw_only=True)
+class CallGiven:
+    """What a worker is sent on an errand with: the stored call, from which all that is sent is made.
+
+    `attempt` of it counts the sends under this key, this one included; `epoch` fences older senders.
+    """
+
+    effect: str
+    kind: ErrandKind
+    tool: str
+    version: int
+    operation_key: str
+    fingerprint: str
+    arguments: str
+    unbound: str = "{}"
+    bodies: tuple[Artifact, ...] = ()
+    observed: str = ""
+    sources: tuple[Source, ...] = ()
+    attempt: int = 0
+    timeout: float = 30.0
+    """Seconds after which the errand is stopped; the worker ends its call by itself before that."""
+    first: bool = False
+    """With a check: it was never sent, so that a contract which asks for it has the target looked up."""
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """What became of one effect that the step before asked for."""
+
+    effect: str
+    tool: str
+    state: EffectState
+    arguments: str = "{}"
+    code: str = ""
+    """For one that was withdrawn: `denied`, `sent_back`, `changed`, `lapsed`, `skipped`, ..."""
+    reference: str = ""
+    reason: str = ""
+    response: str = ""
+
+
+@frozen(kw_only=True)
+class Given:
+    """What the step is given that its unit waited for: outcomes, a reviewed text, or an answer."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    text: Artifact | None = None
+    editor: str = ""
+    """Who edited the text; empty where it was accepted as it was."""
+    answer: str | None = None
+    by: str = ""
+    """Who reviewed or answered."""
 
 
 @frozen(kw_only=True)
@@ -72,6 +126,12 @@ class Run:
     compare: bool = False
     """No step is run: the sources of `items` are compared, which are all that matter before `through`."""
     through: int = 0
+    call: CallGiven | None = None
+    """No step is run: the worker is sent on an errand about this effect. `item` is the errand's name."""
+    given: Given | None = None
+    """Of the unit's last wait, where this step is what it leads to."""
+    credentials: str = ""
+    """The folder that holds the daemon's credentials; a worker hands on those that its step names."""
 
 
 @frozen(kw_only=True)

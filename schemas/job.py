@@ -174,6 +174,8 @@ class Item:
     reason: str = ""
     code: str = ""
     """A slug for `reason`, set with it: `failed`, `interrupted`, `crashes`, `timeout`, `skipped`, ..."""
+    note: str = ""
+    """A reviewer's words, for the step that it was sent back to."""
 
 
 class StopReason(StrEnum):

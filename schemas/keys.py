@@ -4,6 +4,9 @@ import hashlib
 
 import rfc8785
 
+from . import strict
+from .ledger import Effect, ToolContract
+
 
 def operation_key(job: str, admitted: str, item: str, occurrence: int, name: str, ordinal: int) -> str:
     """The sha256, in hex, over the RFC 8785 array of these six (DESIGN.md section 5).
@@ -12,3 +15,23 @@ def operation_key(job: str, admitted: str, item: str, occurrence: int, name: str
     step: all tries of that entry have one key.
     """
     return hashlib.sha256(rfc8785.dumps([job, admitted, item, occurrence, name, ordinal])).hexdigest()
+
+
+def fingerprint(effect: Effect, contract: ToolContract) -> str:
+    """The sha256, in hex, of what an approval of the effect covers: the RFC 8785 text of tool and version,
+    target with its address and account, every bound argument, the bytes those name, and what was observed.
+
+    FaultyInputError when the arguments are no JSON that RFC 8785 can spell. By RFC 8785 1 and 1.0 are one
+    value, and `true` and 1 are two.
+    """
+    covered = {
+        "tool": effect.tool,
+        "version": effect.version,
+        "target": contract.target,
+        "address": contract.address,
+        "account": contract.account,
+        "arguments": strict.parse_own(effect.arguments.encode(), f"cannot tell what {effect.id} asks for"),
+        "bodies": [body.sha256 for body in effect.bodies],
+        "observed": effect.observed,
+    }
+    return hashlib.sha256(rfc8785.dumps(covered)).hexdigest()

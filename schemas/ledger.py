@@ -1,13 +1,16 @@
 """What other systems accepted and who allowed it: effects, approvals, tool contracts, waits and questions.
 
-The stored format carries these tables from its first level; the law that fills them comes with effects.
+Intent and outcome are separate fields: an intent is written once, when the effect is proposed, and the
+outcome by send, look-up or settle alone.
 """
 
 from enum import StrEnum
 
 from attrs import frozen
 
+from .approvals import ApprovalRule, Gate
 from .instant import Instant
+from .job import Artifact, Hold, Source, StopReason
 
 
 class EffectState(StrEnum):
@@ -21,6 +24,39 @@ class EffectState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+SETTLED = frozenset({EffectState.CONFIRMED, EffectState.REJECTED, EffectState.WITHDRAWN})
+"""The states that are final: what is said of such a row later is evidence, and changes nothing."""
+
+
+class ErrandKind(StrEnum):
+    """What a worker is sent to do about an effect."""
+
+    CHECK = "check"
+    """Compare its sources, observe its target, look it up before a first send where its contract asks so."""
+    SEND = "send"
+    LOOK_UP = "look_up"
+
+
+ERRAND = "\x1f"
+"""Begins the name that an errand goes by where a try goes by its unit's: no item's name can begin so."""
+
+
+@frozen(kw_only=True)
+class Errand:
+    """One errand that a worker was given: open until its answer, or its tree's end, is committed."""
+
+    effect: str
+    kind: ErrandKind
+    epoch: int
+    number: int
+    """Counts the errands of one effect, whatever their kind, and never falls."""
+    started: Instant
+    until: Instant
+    """When it is stopped for taking too long."""
+    worker: str
+    stop: StopReason | None = None
+
+
 @frozen(kw_only=True)
 class Effect:
     """One write to another system: the intent, and the outcome that only send, look-up or settle write."""
@@ -28,18 +64,89 @@ class Effect:
     id: str
     state: EffectState
     item: str
+    """The item, or empty for the job's own position."""
     business_object: str
     operation_key: str
     fingerprint: str
+    """The sha256 over the RFC 8785 text of all that binds: see `schemas.keys.fingerprint`."""
     tool: str
     target: str
+    """Name, address and account, as the reviewer is shown them."""
     arguments: str
+    """All that binds, as RFC 8785 text: what is sent is made of these bytes. Others are named by sha256."""
     expected_result: str = ""
     ordinal: int = 0
     not_before: Instant | None = None
     response: str = ""
+    """The sha256 of the target's last answer, whatever it said; the bytes are the job's artifact."""
     reference: str = ""
     confirmed_by: str = ""
+    """`send`, `look_up`, or who settled it."""
+    version: int = 1
+    """Of the tool."""
+    step: str = ""
+    """Where its unit stood, and in which occurrence, when it was asked for."""
+    occurrence: int = 0
+    unbound: str = "{}"
+    """Arguments that the fingerprint does not cover, as JSON text."""
+    bodies: tuple[Artifact, ...] = ()
+    """The bytes that the arguments name by their sha256, sent as they are."""
+    observed: str = ""
+    """The version of the target's object when it was asked for; part of the fingerprint."""
+    shown: Artifact | None = None
+    """What the author's `show` printed for the reviewer."""
+    sources: tuple[Source, ...] = ()
+    """What the call relies on, compared just before it is sent."""
+    proposed: Instant | None = None
+    gate: Gate | None = None
+    """The round in which it is to be approved; None where its contract asks nobody."""
+    again: str = ""
+    """The reference of a confirmed effect that this one would repeat, since its item was begun again."""
+    errands: int = 0
+    """Counts the errands made for it."""
+    dispatches: int = 0
+    """Counts the commits that let it go."""
+    first_dispatch: Instant | None = None
+    """From here on the target's memory of the key counts."""
+    since: Instant | None = None
+    """When its sender was known gone, or had answered: its time in flight runs from here."""
+    look_ups: int = 0
+    """Counts the look-ups since then."""
+    unclear: int = 0
+    """How many of them, in a row, gave no answer that decides."""
+    absent: bool = False
+    """It is proven that the target has nothing of it: it may go again, under the same key."""
+    suspect: bool = False
+    """A line that was lost may have let it go: it is looked up before it is sent."""
+    hold: Hold | None = None
+    """A person must say what happened, or what is to be done."""
+    settled: Instant | None = None
+    code: str = ""
+    """A slug for why it stands as it does: `denied`, `sent_back`, `changed`, `refused`, `canceled`, ..."""
+    reason: str = ""
+    """In words: the target's, the reviewer's or the law's."""
+
+
+@frozen(kw_only=True)
+class Performance:
+    """What a unit asked for in one decision, and where it goes from there.
+
+    It stays while the step that it leads to has not decided: every try of that step is given the outcomes.
+    """
+
+    unit: str
+    step: str
+    occurrence: int
+    effects: tuple[str, ...]
+    """Their ids, in the order of the calls."""
+    then: str = ""
+    """The step that follows when all have landed; empty: the unit is done."""
+    otherwise: str = ""
+    """The step that is told of other outcomes; empty: what INTERFACE.md says of each of them."""
+    back: str = ""
+    """The step that a reviewer sends it back to; empty: `otherwise`, or the step that asked for it."""
+    over: bool = False
+    """All of it is settled, and the unit has gone on."""
 
 
 @frozen(kw_only=True)
@@ -57,6 +164,18 @@ class ToolContract:
     unclear_owner: str = ""
     undo: str = ""
     irreversible: bool = False
+    address: str = ""
+    """Where the target is, and under which account it is written to: part of every fingerprint."""
+    account: str = ""
+    approve: ApprovalRule | None = None
+    """Who must allow it; None: nobody is asked."""
+    timeout: float = 30.0
+    at_once: int = 1
+    """How many calls to the target may be under way at once, of all jobs."""
+    observe: bool = False
+    check_first: bool = False
+    unbound: tuple[str, ...] = ()
+    """The fields that the fingerprint does not cover."""
 
 
 @frozen(kw_only=True)
@@ -77,6 +196,15 @@ class Approval:
     valid_until: Instant | None = None
     reason: str = ""
     shown: str = ""
+    round: int = 1
+    """Of the gate it answers."""
+    spent: Instant | None = None
+    """When the row it allows was let go; it allows nothing else from then on."""
+    operation_key: str = ""
+    """What it was spent on."""
+    revoked: Instant | None = None
+    same_user: bool = False
+    """Whether the reviewer is the user that jobs run as."""
 
 
 class WaitKind(StrEnum):
@@ -138,3 +266,35 @@ class Question:
     answer: str = ""
     answered_by: str = ""
     answered: Instant | None = None
+    unit: str = ""
+    """Who asks: an item, or empty for the job's own step."""
+    then: str = ""
+    """The step that is given the answer."""
+    asked: Instant | None = None
+    occurrence: int = 0
+    widened: bool = False
+    """Nobody asked had answered in time: any operator may."""
+
+
+@frozen(kw_only=True)
+class Review:
+    """A draft of an item that waits for a person; an edit makes another revision of it.
+
+    It stays, decided, while the step that it leads to has not decided.
+    """
+
+    unit: str
+    step: str
+    occurrence: int
+    draft: Artifact
+    """The revision that is looked at; its sha256 is what a decision must name."""
+    rule: ApprovalRule
+    gate: Gate
+    edit: bool = True
+    then: str = ""
+    """The step that is given the accepted text; empty: the item is done with it."""
+    data: str = "{}"
+    shown: Artifact | None = None
+    decision: str = ""
+    """`accept` or `edit`, once it is decided so."""
+    editor: str = ""

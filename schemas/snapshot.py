@@ -2,6 +2,7 @@
 
 from attrs import field, frozen
 
+from .effecttable import EffectTable
 from .instant import Instant
 from .job import (
     Attempt,
@@ -20,7 +21,7 @@ from .job import (
     SourceReport,
     Try,
 )
-from .ledger import Approval, Effect, Question, Wait
+from .ledger import Approval, Effect, Errand, Performance, Question, Review, Wait
 from .publication import Publication
 from .receipt import Receipt
 from .table import ItemTable
@@ -61,11 +62,17 @@ class Snapshot:
     breaker: Breaker | None = None
     clocks: Clocks | None = None
     authority: Authority | None = None
-    effects: tuple[Effect, ...] = ()
+    effects: EffectTable = field(factory=EffectTable)
     approvals: tuple[Approval, ...] = ()
     waits: tuple[Wait, ...] = ()
     questions: tuple[Question, ...] = ()
     sources: SourceReport | None = None
+    errands: dict[str, Errand] = field(factory=dict)
+    """Open errands, by effect."""
+    performances: dict[str, Performance] = field(factory=dict)
+    """What units asked for and were given, by unit."""
+    reviews: dict[str, Review] = field(factory=dict)
+    """Drafts that wait for a person, or were decided, by unit."""
     receipts: dict[str, Receipt] = field(factory=dict)
     """What requests with an id were answered first, by `receipt.key`, oldest first."""
 
@@ -98,6 +105,20 @@ class Changes:
     waits: tuple[Wait, ...] | None = None
     """All open waits, when any of them changed."""
     sources: SourceReport | None = None
+    effects: tuple[Effect, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    """New ones, and those of the same id in their place."""
+    errands: tuple[Errand, ...] = ()
+    returned: tuple[str, ...] = ()
+    """Effects whose errand is over."""
+    performances: tuple[Performance, ...] = ()
+    performed: tuple[str, ...] = ()
+    """Units whose performance is of no more use."""
+    reviews: tuple[Review, ...] = ()
+    reviewed: tuple[str, ...] = ()
+    """Units whose review is of no more use."""
+    questions: tuple[Question, ...] | None = None
+    """All questions, when any of them changed."""
     cleared: tuple[str, ...] = ()
     receipt: Receipt | None = None
     forgotten: tuple[str, ...] = ()

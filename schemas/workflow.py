@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
+from .ledger import ToolContract
 from .limits import Limits, OnFailed
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,6 +36,15 @@ class OnChange(StrEnum):
     """It is pinned anew and begins again, also when it is done."""
     IGNORE = "ignore"
     """Nothing is compared."""
+
+
+class OnUnknown(StrEnum):
+    """What becomes of a job while nobody can tell whether one of its effects landed."""
+
+    HOLD = "hold"
+    """It is held; the target goes on being asked."""
+    CONTINUE = "continue"
+    """Other items go on; what depends on that effect does not."""
 
 
 @frozen(kw_only=True)
@@ -80,6 +90,16 @@ class Contract:
     limits: Limits = field(factory=Limits)
     """What the workflow allows; `memory`, `pids` and `failures_in_a_row` as the job's file tightened them."""
     on_failed: OnFailed = OnFailed.HOLD
+    effects: tuple[ToolContract, ...] = ()
+    """What it may write to other systems, and how."""
+    on_unknown: OnUnknown = OnUnknown.HOLD
+
+    def tool(self, name: str) -> ToolContract | None:
+        """The contract of the tool of that name, or None."""
+        for each in self.effects:
+            if each.tool == name:
+                return each
+        return None
 
     def step(self, name: str) -> StepContract | None:
         """The step of that name, or None."""

@@ -16,9 +16,18 @@ DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 GOOD = re.compile(rb"(?=([0-9a-f]{64}) (\{[^\n]*)\n)")
 SET = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
-    *("budget", "used", "breaker", "clocks", "waits", "sources"),
+    *("budget", "used", "breaker", "clocks", "waits", "sources", "questions"),
 )  # section 6
-ROWS = {"items", "state", "tries", "ended", "publications", "published", "receipt", "forgotten", "cleared"}
+ROWS = {
+    *("items", "state", "tries", "ended", "publications", "published", "receipt", "forgotten", "cleared"),
+    *("effects", "approvals", "errands", "returned", "performances", "performed", "reviews", "reviewed"),
+}
+LEAVING = {
+    "errands": ("returned", "effect"),
+    "performances": ("performed", "unit"),
+    "reviews": ("reviewed", "unit"),
+}
+"""Which change names those that leave a table, and which field of a row it stands under."""
 
 
 class Damage(Exception):  # noqa: N818 - the page's word
@@ -274,6 +283,16 @@ def _change(snapshot: dict[str, Any], changes: dict[str, Any]) -> None:
         ended = changes.get("ended", [])
         tries = {unit: row for unit, row in snapshot.get("tries", {}).items() if unit not in ended}
         snapshot["tries"] = tries | {row["item"]: row for row in changes.get("tries", [])}
+    for table in ("effects", "approvals"):
+        if table in changes:
+            rows = {row["id"]: row for row in snapshot.get(table, [])}
+            snapshot[table] = list((rows | {row["id"]: row for row in changes[table]}).values())
+    for table, (gone, name) in LEAVING.items():
+        if table in changes or gone in changes:
+            stay = {
+                key: row for key, row in snapshot.get(table, {}).items() if key not in changes.get(gone, [])
+            }
+            snapshot[table] = stay | {row[name]: row for row in changes.get(table, [])}
     if "published" in changes or "publications" in changes:
         over = changes.get("published", [])
         left = {unit: row for unit, row in snapshot.get("publications", {}).items() if unit not in over}

@@ -8,11 +8,24 @@ from typing import Any, Union, get_args, get_origin
 
 import attrs
 
-from resumed.schemas import decisions, frames, instant, job, jobfile, ledger, snapshot, table, views, workflow
+from resumed.schemas import (
+    approvals,
+    decisions,
+    frames,
+    instant,
+    job,
+    jobfile,
+    ledger,
+    snapshot,
+    table,
+    views,
+    workflow,
+)
+from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.instant import Instant
 from resumed.schemas.table import ItemTable
 
-MODULES = (decisions, frames, job, jobfile, ledger, snapshot, views, workflow)
+MODULES = (approvals, decisions, frames, job, jobfile, ledger, snapshot, views, workflow)
 RECORDS: dict[str, type[Any]] = {
     f"{module.__name__.rsplit('.', 1)[-1]}.{name}": kind
     for module in MODULES
@@ -58,6 +71,8 @@ def sample(kind: Any) -> Any:
         return simple[kind]
     if kind is ItemTable:
         return ItemTable([attrs.evolve(sample(job.Item), ordinal=0)])
+    if kind is EffectTable:
+        return EffectTable([sample(ledger.Effect)])
     if get_origin(kind) is tuple:
         return (sample(get_args(kind)[0]),)
     if get_origin(kind) is dict:
@@ -83,7 +98,7 @@ def _name(kind: Any) -> str:
     simple = {int: "int", str: "text", bool: "bool", float: "float"}
     if kind in simple:
         return simple[kind]
-    if get_origin(kind) is tuple or kind is ItemTable:
+    if get_origin(kind) is tuple or kind in (ItemTable, EffectTable):
         return "list"
     if get_origin(kind) is dict:
         return "map"

@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin
 import attrs
 
 from resumed.actors.containment import Identity
-from resumed.schemas import codec, instant, job, snapshot, table, workflow
+from resumed.schemas import codec, effecttable, instant, job, ledger, snapshot, table, workflow
 from resumed.store import claims, intake, layout, names, quarantine, retire
 
 ROOTS = (
@@ -40,8 +40,12 @@ def hints(kind: type[Any]) -> dict[str, Any]:
     return typing.get_type_hints(kind, vars(sys.modules[kind.__module__]))
 
 
+TABLES: dict[Any, type[Any]] = {table.ItemTable: job.Item, effecttable.EffectTable: ledger.Effect}
+"""What is stored as a list of rows, and what a row is."""
+
+
 def _parts(kind: Any) -> list[Any]:
-    return [job.Item] if kind is table.ItemTable else list(get_args(kind))
+    return [TABLES[kind]] if kind in TABLES else list(get_args(kind))
 
 
 def records() -> dict[str, type[Any]]:
@@ -65,8 +69,8 @@ def words(kind: Any) -> str:
     simple: dict[Any, str] = {str: "text", int: "int", bool: "bool", float: "number"}
     if kind in simple:
         return simple[kind]
-    if kind is table.ItemTable:
-        return "list of Item"
+    if kind in TABLES:
+        return f"list of {TABLES[kind].__name__}"
     arms = get_args(kind)
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(words(arm) for arm in arms if arm is not types.NoneType) + " or null"

@@ -12,6 +12,7 @@ from test_actor_finder import ask
 from resumed.actors import retirement
 from resumed.actors.entry import Stage
 from resumed.actors.finder import Located
+from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.job import Status
 from resumed.schemas.ledger import Effect, EffectState
 from resumed.schemas.refusal import Refusal
@@ -186,7 +187,7 @@ def test_nothing_unsettled_is_given_up(backend: str, monkeypatch: pytest.MonkeyP
 
         def unsettled(folder: Path) -> Any:
             found = load(folder)
-            return evolve(found, snapshot=evolve(found.snapshot, effects=(effect,)))
+            return evolve(found, snapshot=evolve(found.snapshot, effects=EffectTable((effect,))))
 
         monkeypatch.setattr(one.daemon.supervisor, "load", unsettled)
         refused = await ask(one, one.daemon.jobs.prune, "ended-1", ADA, "")

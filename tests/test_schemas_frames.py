@@ -39,10 +39,18 @@ def test_every_decision_crosses(decided: type[Any]) -> None:
 
 
 def _bare(kind: type[Any]) -> Any:
-    given = {"step": "s", "start": "s", "then": "t", "reason": "r", "seconds": 1.0, "code": "c"}
+    given: dict[str, Any] = {
+        "step": "s",
+        "start": "s",
+        "then": "t",
+        "reason": "r",
+        "seconds": 1.0,
+        "code": "c",
+    }
     given |= {"through": 3}
     needed = [field.name for field in attrs.fields(kind) if field.default is attrs.NOTHING]
-    return kind(**{name: given[name] for name in needed})
+    whole = sample(kind)
+    return kind(**{name: given[name] if name in given else getattr(whole, name) for name in needed})
 
 
 BAD: dict[str, bytes] = {

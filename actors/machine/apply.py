@@ -12,7 +12,7 @@ from resumed.schemas.snapshot import Changes, Entry, Line, Snapshot
 
 SCALARS = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
-    *("budget", "used", "breaker", "clocks", "waits", "sources"),
+    *("budget", "used", "breaker", "clocks", "waits", "sources", "questions"),
 )
 CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold", "breaker"})
 
@@ -40,7 +40,26 @@ def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
     if changes.publications or changes.published:
         left = {unit: row for unit, row in snapshot.publications.items() if unit not in changes.published}
         fields["publications"] = left | {row.unit: row for row in changes.publications}
+    _apply_ledger(snapshot, changes, fields)
     return fields
+
+
+def _apply_ledger(snapshot: Snapshot, changes: Changes, fields: dict[str, Any]) -> None:
+    """What a change says of effects, and of what people are asked."""
+    if changes.effects:
+        fields["effects"] = snapshot.effects.put(changes.effects)
+    if changes.approvals:
+        kept = {row.id: row for row in snapshot.approvals} | {row.id: row for row in changes.approvals}
+        fields["approvals"] = tuple(kept.values())
+    if changes.errands or changes.returned:
+        errands = {name: row for name, row in snapshot.errands.items() if name not in changes.returned}
+        fields["errands"] = errands | {row.effect: row for row in changes.errands}
+    if changes.performances or changes.performed:
+        left = {unit: row for unit, row in snapshot.performances.items() if unit not in changes.performed}
+        fields["performances"] = left | {row.unit: row for row in changes.performances}
+    if changes.reviews or changes.reviewed:
+        open_ = {unit: row for unit, row in snapshot.reviews.items() if unit not in changes.reviewed}
+        fields["reviews"] = open_ | {row.unit: row for row in changes.reviews}
 
 
 def apply(snapshot: Snapshot, line: Line) -> Snapshot:

@@ -3,9 +3,12 @@
 It lives for one call of the law; nothing of it is seen outside before its changes are committed.
 """
 
+from typing import Any
+
 from attrs import evolve
 
 from resumed.schemas.durations import MOST
+from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import (
     Attempt,
@@ -22,7 +25,7 @@ from resumed.schemas.job import (
     StopReason,
     Try,
 )
-from resumed.schemas.ledger import Wait
+from resumed.schemas.ledger import Approval, Effect, Errand, Performance, Question, Review, Wait
 from resumed.schemas.publication import Publication
 from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Changes, Snapshot
@@ -37,7 +40,7 @@ itself under it, however the job was told to end (DESIGN.md, I6)."""
 
 
 CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold", "breaker")
-SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "clocks", "waits", "sources")
+SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "clocks", "waits", "sources", "questions")
 """What a change gives a whole new value, or empties."""
 
 
@@ -67,7 +70,15 @@ class Draft:
         self.newest = snapshot.newest
         self.tries: dict[str, Try] = dict(snapshot.tries)
         self.publications: dict[str, Publication] = dict(snapshot.publications)
+        self.effects: EffectTable = snapshot.effects
+        self.approvals: dict[str, Approval] = {}
+        """Those laid over the snapshot's: see `approvals_of`."""
+        self.errands: dict[str, Errand] = snapshot.errands
+        self.performances: dict[str, Performance] = snapshot.performances
+        self.reviews: dict[str, Review] = snapshot.reviews
+        self.questions: tuple[Question, ...] = snapshot.questions
         self.state: dict[str, str] = {}
+        self._effects: dict[str, Effect] = {}
         self._before = snapshot
         self._touched: dict[str, Item] = {}
 
@@ -104,6 +115,17 @@ class Draft:
         for unit in units:
             self._touched[unit.id] = unit
         self.items = self.items.put(units)
+
+    def put_effect(self, effect: Effect) -> None:
+        """Lay one effect over the table."""
+        self._effects[effect.id] = effect
+        self.effects = self.effects.put((effect,))
+
+    def approvals_of(self, effect: str) -> list[Approval]:
+        """All decisions on one effect, or on one unit's draft, as they stand now, oldest first."""
+        rows = {row.id: row for row in self._before.approvals if row.effect == effect}
+        rows |= {name: row for name, row in self.approvals.items() if row.effect == effect}
+        return list(rows.values())
 
     def tries_most(self, unit: Item) -> int:
         """How many counted failures the unit's step allows."""
@@ -180,6 +202,16 @@ class Draft:
         """True once a cancel or an expiry is on record."""
         return self.cancel is not None or self.expiry is not None
 
+    def _ledger(self) -> dict[str, Any]:
+        """What was laid over effects, approvals and errands."""
+        before = self._before.errands
+        return {
+            "effects": tuple(self._effects.values()),
+            "approvals": tuple(self.approvals.values()),
+            "errands": tuple(row for name, row in self.errands.items() if before.get(name) is not row),
+            "returned": tuple(name for name in before if name not in self.errands),
+        }
+
     def changes(self) -> Changes:
         """Everything laid over the snapshot."""
         before = self._before
@@ -193,6 +225,14 @@ class Draft:
             new["next"] = evolve(before.next, step=step)
         if self.epoch != before.epoch:
             new["epoch"] = self.epoch
+        if self._effects or self.approvals or self.errands is not before.errands:
+            new |= self._ledger()
+        for table, gone in (("performances", "performed"), ("reviews", "reviewed")):
+            now: dict[str, Any] = getattr(self, table)
+            was: dict[str, Any] = getattr(before, table)
+            if now is not was:
+                new[table] = tuple(row for unit, row in now.items() if was.get(unit) is not row)
+                new[gone] = tuple(unit for unit in was if unit not in now)
         return Changes(
             items=tuple(self._touched.values()),
             tries=opened,

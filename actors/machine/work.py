@@ -115,6 +115,8 @@ def _left_out(draft: Draft, unit: Item) -> str:
 def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     """Why this decision cannot be carried out where it was made; empty when it can."""
     item = unit.id != ""
+    if isinstance(decided, decisions.SAYS_OF_EFFECTS | decisions.WAITS_FOR_OTHERS):
+        return f"step {unit.at}: {type(decided).__name__} is no answer to a try of a step"
     if isinstance(decided, _OF_ITEMS) and not item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"
     if isinstance(decided, decisions.GoTo | decisions.FanOut | decisions.Finished) and item:
@@ -212,6 +214,7 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, output: Artif
         return sources.compared(draft, unit, decided)
     if isinstance(decided, decisions.TryAgain):
         return count_failure(draft, unit, decided.code, decided.reason)
+    assert isinstance(decided, decisions.Failed)
     draft.put(evolve(unit, state=ItemState.FAILED, code="failed", reason=decided.reason))
     return "failed"
 

@@ -22,6 +22,8 @@ from resumed.actors.containment import Identity  # noqa: E402
 from resumed.schemas import checked, codec, line_io  # noqa: E402
 from resumed.schemas import job as j  # noqa: E402
 from resumed.schemas import ledger as g  # noqa: E402
+from resumed.schemas.approvals import ApprovalRule, Gate  # noqa: E402
+from resumed.schemas.effecttable import EffectTable  # noqa: E402
 from resumed.schemas.limits import Limits, OnFailed  # noqa: E402
 from resumed.schemas.publication import Publication, Sequel  # noqa: E402
 from resumed.schemas.receipt import Receipt  # noqa: E402
@@ -35,7 +37,7 @@ from resumed.schemas.snapshot import (  # noqa: E402
     Snapshot,
 )
 from resumed.schemas.table import ItemTable  # noqa: E402
-from resumed.schemas.workflow import Contract, OnChange, Pinning, StepContract, StepKind  # noqa: E402
+from resumed.schemas.workflow import Contract, OnChange, OnUnknown, Pinning, StepContract, StepKind  # noqa: E402
 from resumed.store import (  # noqa: E402
     admission,
     archive,
@@ -119,6 +121,7 @@ def snapshot() -> Snapshot:
                 failures=3,
                 reason="exit 1",
                 code="failed",
+                note="shorter, please",
             ),
             j.Item(id="p-0004", ordinal=3, not_before=m(90), output=big),
             j.Item(
@@ -181,6 +184,30 @@ def snapshot() -> Snapshot:
             best_effort=True,
         ),
         on_failed=OnFailed.STOP,
+        effects=(
+            g.ToolContract(
+                tool="cms.publish",
+                version=3,
+                target="cms",
+                approval="group:curators",
+                key_lifetime=86400.0,
+                look_up=True,
+                absent_is_final=True,
+                in_flight=30.0,
+                unclear_owner="group:desk",
+                undo="cms.take_down",
+                irreversible=True,
+                address="http://127.0.0.1:8000",
+                account="museum",
+                approve=rule(),
+                timeout=9.0,
+                at_once=2,
+                observe=True,
+                check_first=True,
+                unbound=("sent_at",),
+            ),
+        ),
+        on_unknown=OnUnknown.CONTINUE,
     )
     return Snapshot(
         job=j.Job(
@@ -267,25 +294,52 @@ def snapshot() -> Snapshot:
         authority=j.Authority(
             actor="ada", scopes=("cms:write",), policy="p1", approval="a1", target="cms", expiry=m(100)
         ),
-        effects=(
-            g.Effect(
-                id="e1",
-                state=g.EffectState.UNKNOWN,
-                item="p-0001",
-                business_object="page:1",
-                operation_key=sha,
-                fingerprint=sha,
-                tool="cms.publish",
-                target="cms",
-                arguments='{"page":"1"}',
-                expected_result="published",
-                ordinal=1,
-                not_before=m(9),
-                response=sha,
-                reference="r-1",
-                confirmed_by="look-up",
-            ),
+        effects=EffectTable(
+            (
+                effect(),
+                evolve(effect(), id="e2", state=g.EffectState.CONFIRMED, hold=None, gate=None),
+            )
         ),
+        errands={
+            "e1": g.Errand(
+                effect="e1",
+                kind=g.ErrandKind.LOOK_UP,
+                epoch=2,
+                number=4,
+                started=m(9),
+                until=m(39),
+                worker="w-1",
+                stop=j.StopReason.TIMEOUT,
+            )
+        },
+        performances={
+            "p-0001": g.Performance(
+                unit="p-0001",
+                step="draft",
+                occurrence=2,
+                effects=("e1", "e2"),
+                then="published",
+                otherwise="again",
+                back="draft",
+                over=True,
+            )
+        },
+        reviews={
+            "p-0002": g.Review(
+                unit="p-0002",
+                step="draft",
+                occurrence=1,
+                draft=art,
+                rule=rule(),
+                gate=gate(),
+                edit=False,
+                then="accepted",
+                data='{"a":1}',
+                shown=art,
+                decision="edit",
+                editor="cy",
+            )
+        },
         approvals=(
             g.Approval(
                 id="a1",
@@ -302,6 +356,11 @@ def snapshot() -> Snapshot:
                 valid_until=m(99),
                 reason="fine",
                 shown=sha,
+                round=2,
+                spent=m(10),
+                operation_key=sha,
+                revoked=m(11),
+                same_user=True,
             ),
         ),
         waits=(
@@ -327,12 +386,82 @@ def snapshot() -> Snapshot:
                 answer="a",
                 answered_by="ada",
                 answered=m(10),
+                unit="p-0003",
+                then="told",
+                asked=m(8),
+                occurrence=1,
+                widened=True,
             ),
         ),
         sources=j.SourceReport(
             epoch=2, at=m(8), through=7, over=True, compared=6, held=1, reopened=2, kept=3, unreadable=1
         ),
         receipts={"1001 r-1": receipt("r-1"), "1001 r-2": receipt("r-2")},
+    )
+
+
+def rule() -> ApprovalRule:
+    """A rule with nothing at its default."""
+    return ApprovalRule(
+        by=("group:curators", "user:cy"),
+        quorum=2,
+        not_requester=False,
+        decide_within=3600.0,
+        valid_for=60.0,
+        via=("socket",),
+        when="amount > 100",
+        same_user=False,
+    )
+
+
+def gate() -> Gate:
+    """A gate with nothing at its default."""
+    return Gate(round=2, asked=m(8), policy="a" * 64, why="lapsed")
+
+
+def effect() -> g.Effect:
+    """An effect with nothing at its default."""
+    sha = "a" * 64
+    body = j.Artifact(name="body", sha256=codec.digest(b"a label"), size=7, text="a label")
+    return g.Effect(
+        id="e1",
+        state=g.EffectState.UNKNOWN,
+        item="p-0001",
+        business_object="page:1",
+        operation_key=sha,
+        fingerprint=sha,
+        tool="cms.publish",
+        target="cms",
+        arguments='{"page":"1"}',
+        expected_result="published",
+        ordinal=1,
+        not_before=m(9),
+        response=sha,
+        reference="r-1",
+        confirmed_by="look_up",
+        version=3,
+        step="draft",
+        occurrence=2,
+        unbound='{"sent_at":"now"}',
+        bodies=(body,),
+        observed="rev-7",
+        shown=body,
+        sources=(j.Source(path="/srv/in/1.pdf", pin=j.PinKind.STAT, size=9, mtime=8, inode=7),),
+        proposed=m(7),
+        gate=gate(),
+        again="r-0",
+        errands=4,
+        dispatches=1,
+        first_dispatch=m(8),
+        since=m(9),
+        look_ups=2,
+        unclear=1,
+        absent=True,
+        suspect=True,
+        hold=j.Hold(code="unclear", reason="503", owner="bo", since=m(9)),
+        settled=m(12),
+        code="unclear",
+        reason="503",
     )
 
 
@@ -409,6 +538,15 @@ def changes(snap: Snapshot) -> Changes:
         clocks=snap.clocks,
         waits=snap.waits,
         sources=snap.sources,
+        effects=tuple(snap.effects),
+        approvals=snap.approvals,
+        errands=tuple(snap.errands.values()),
+        returned=("e0",),
+        performances=tuple(snap.performances.values()),
+        performed=("p-0004",),
+        reviews=tuple(snap.reviews.values()),
+        reviewed=("p-0005",),
+        questions=snap.questions,
         cleared=("hold", "pause"),
         receipt=receipt("r-3"),
         forgotten=("1001 r-1",),
