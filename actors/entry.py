@@ -4,7 +4,6 @@ Keys and mailbox outlive the actor: a successor finds the work that still runs, 
 """
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -69,7 +68,7 @@ class JobEntry:
     """Tries whose stop has been asked for."""
     placing: set[tuple[str, int]] = field(init=False)
     """Attempts to publish an output (unit, number), taken until their end is adopted."""
-    answers: OrderedDict[tuple[str, int], Answer] = field(init=False)
+    answers: dict[tuple[str, int], Answer] = field(init=False)
     """The last answers of tries, so that an identical repeat is known."""
     epoch: int = 0
     """The last epoch that this process opened."""
@@ -124,9 +123,17 @@ class JobEntry:
         That goes for answers, too: the tree of each try is gone, and nobody is left who could repeat one.
         """
         self.stage = Stage.PARKED
+        self._drop(_FORGOTTEN)
+
+    def slim(self) -> None:
+        """Its actor sleeps: what is empty is dropped, and the row of before, since there is a snapshot."""
+        self._drop(_EMPTY_ONLY)
+        self.row = None
+
+    def _drop(self, forgotten: frozenset[str]) -> None:
         kept = []
         for name in self._made:
-            if name not in _FORGOTTEN and getattr(self, name):
+            if name not in forgotten and getattr(self, name):
                 kept.append(name)
             else:
                 delattr(self, name)
@@ -148,6 +155,7 @@ class JobEntry:
 
 
 _FORGOTTEN = frozenset({"answers", "folder"})
+_EMPTY_ONLY: frozenset[str] = frozenset()
 _MADE: dict[str, Callable[[JobEntry], Any]] = {
     "folder": lambda entry: entry.layout.job(entry.id),
     "box": lambda _: Mailbox(),
@@ -155,7 +163,7 @@ _MADE: dict[str, Callable[[JobEntry], Any]] = {
     "folders": lambda _: {},
     "stopping": lambda _: set(),
     "placing": lambda _: set(),
-    "answers": lambda _: OrderedDict(),
+    "answers": lambda _: {},
     "watchers": lambda _: [],
 }
 

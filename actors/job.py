@@ -72,7 +72,13 @@ class House(Protocol):
 
 
 class JobActor:
-    """One job's loop; `run` returns when the job may be parked."""
+    """One job's loop; `run` and `go_on` return when there is nothing to do for now.
+
+    An actor that only waits for an instant that is near needs no task meanwhile: it is kept as it is, and
+    whoever wakes it calls `go_on`.
+    """
+
+    __slots__ = ("_checkpoint_size", "_now", "checkpointed", "entry", "house", "journal", "snapshot")
 
     def __init__(self, house: House, entry: JobEntry, recovered: Recovered, journal: Journal) -> None:
         self.house = house
@@ -84,20 +90,34 @@ class JobActor:
         self._now = house.clock.now()
         """When it last looked at the clock: once a turn."""
 
-    async def run(self, first: Message | None = None) -> None:
-        """Live until there is nothing to do now or soon. Raises StoreError when the files cannot go on.
+    async def run(self, first: Message | None = None) -> bool:
+        """Live until there is nothing to do now; True when it only sleeps, False when the job may be parked.
 
-        `first` is decided before anything is done or read: the hold of a job whose actors keep dying.
+        StoreError when the files cannot go on. `first` is decided before anything is done or read: the hold
+        of a job whose actors keep dying.
         """
         self.house.adopted(self.entry, self.snapshot, self._now)
         await self._wake()
         # Also without a message: what has lapsed meanwhile is marked before anything else is done.
         await self._decide([] if first is None else [first])
+        return await self._live()
+
+    async def go_on(self) -> bool:
+        """The same from where an actor that sleeps was left: there is a message, or an instant has come."""
+        await self.entry.box.wait()
+        await self._turn()
+        return await self._live()
+
+    async def _live(self) -> bool:
+        box = self.entry.box
         while True:
-            self._act(self._now)
-            if not self.entry.box and self._may_park():
-                return
-            await self.entry.box.wait()
+            wants = self._act(self._now)
+            if not box:
+                if self._may_park():
+                    return False
+                if not (wants or box.rung or self._is_busy()):
+                    return True
+            await box.wait()
             await self._turn()
 
     def check_parkable(self) -> None:
@@ -115,11 +135,13 @@ class JobActor:
             await self.house.disk.call(self.journal.close)
 
     def _may_park(self) -> bool:
+        if self._is_busy():
+            return False
         snapshot = self.snapshot
-        idle = not (snapshot.tries or self.entry.running or self.entry.placing)
-        if self.house.draining:
-            return idle
-        return idle and snapshot.attempt is None and not due.placings(snapshot, self._now)
+        return self.house.draining or (snapshot.attempt is None and not due.placings(snapshot, self._now))
+
+    def _is_busy(self) -> bool:
+        return bool(self.snapshot.tries or self.entry.running or self.entry.placing)
 
     # ---- waking ---------------------------------------------------------------------------------------
 
@@ -210,7 +232,7 @@ class JobActor:
     def _remember(self, key: tuple[str, int], answer: Answer) -> None:
         self.entry.answers[key] = answer
         while len(self.entry.answers) > 16:
-            self.entry.answers.popitem(last=False)
+            del self.entry.answers[next(iter(self.entry.answers))]
 
     def _offer_used(self, offered: Offered, verdict: Verdict) -> None:
         if not isinstance(verdict, Entry):
@@ -341,8 +363,11 @@ class JobActor:
 
     # ---- acting ---------------------------------------------------------------------------------------
 
-    def _act(self, now: Instant) -> None:
-        """Start what is due and not running, stop what is no longer to run, free what is over."""
+    def _act(self, now: Instant) -> bool:
+        """Start what is due and not running, stop what is no longer to run, free what is over.
+
+        True when the job wants a slot.
+        """
         entry, snapshot, house = self.entry, self.snapshot, self.house
         starts = False
         actions = due.due(snapshot, now)
@@ -367,3 +392,4 @@ class JobActor:
                 house.workshop.ended(entry, unit, number)
         if starts:
             house.want(entry, snapshot)
+        return starts

@@ -4,8 +4,6 @@ Messages are taken in order and stay in hand until their commit is adopted. Repo
 decided again by whoever comes next; a person's request in hand is answered, since it may be in force.
 """
 
-from collections import deque
-
 import anyio
 from attrs import define
 
@@ -64,12 +62,15 @@ class Message:
 
 
 class Mailbox:
-    """Messages in order, and those in hand."""
+    """Messages in order, and those in hand. An empty one is small: most of them are, most of the time."""
+
+    __slots__ = ("_bell", "_box", "in_hand", "rung")
 
     def __init__(self) -> None:
-        self._box: deque[Message] = deque()
+        self._box: list[Message] = []
         self._bell: Bell | None = None
-        self._rung = False
+        self.rung = False
+        """The actor is to look again at what is due."""
         self.in_hand: list[Message] = []
 
     def __len__(self) -> int:
@@ -90,7 +91,7 @@ class Mailbox:
 
     def wake(self) -> None:
         """Have the actor look again at what is due, at once or when it has done what it is doing."""
-        self._rung = True
+        self.rung = True
         self._wake_reader()
 
     def _wake_reader(self) -> None:
@@ -100,22 +101,24 @@ class Mailbox:
 
     async def wait(self) -> None:
         """Return when there may be something to do."""
-        if not (self._box or self._rung):
+        if not (self._box or self.rung):
             self._bell = Bell()
             await self._bell.wait()
-        self._rung = False
+        self.rung = False
 
     def take(self, most: int = 64) -> list[Message]:
         """Up to `most` messages; they are in hand until `adopted` or `again`."""
-        while self._box and len(self.in_hand) < most:
-            self.in_hand.append(self._box.popleft())
+        taken = self._box[: max(0, most - len(self.in_hand))]
+        if taken:
+            del self._box[: len(taken)]
+            self.in_hand += taken
         return self.in_hand
 
     def keep_first(self) -> None:
         """Only the first message stays in hand; the others go back to the front."""
         first, rest = self.in_hand[:1], self.in_hand[1:]
         self.in_hand = first
-        self._box.extendleft(reversed(rest))
+        self._box[:0] = rest
 
     def adopted(self) -> None:
         """What was in hand is committed (or needed no commit)."""
@@ -133,14 +136,14 @@ class Mailbox:
             else:
                 back.append(message)
         self.in_hand = []
-        self._box.extendleft(reversed(back))
+        self._box[:0] = back
         return back
 
     def offers(self) -> list[str]:
         """Take out the offered slots that are not decided yet; returns their workers."""
         found = [message.event.worker for message in self._box if isinstance(message.event, Offered)]
         if found:
-            self._box = deque(each for each in self._box if not isinstance(each.event, Offered))
+            self._box = [each for each in self._box if not isinstance(each.event, Offered)]
         return found
 
     def refuse_requests(self, error: ResumedError) -> None:
@@ -149,7 +152,7 @@ class Mailbox:
         for message in self._box:
             if message.reply is not None:
                 message.reply.fill(error)
-        self._box = deque(kept)
+        self._box = kept
 
     def left(self) -> list[Message]:
         """Everything that is undecided, in hand or not."""

@@ -25,6 +25,14 @@ STALLED = 0.25
 Outcome = Recovered | Exception
 
 
+async def read(reads: Disk, load: Callable[[Path], Recovered], entry: JobEntry) -> Outcome:
+    """The job, or why it cannot be read: whatever that is, it is the affair of this job."""
+    try:
+        return await reads.call(load, entry.folder)
+    except Exception as error:  # noqa: BLE001 - one folder that our reader fails over stops no other
+        return error
+
+
 class FirstReading:
     """Reads entries in their order, those asked for first. `took` is told what became of each."""
 
@@ -69,18 +77,14 @@ class FirstReading:
 
     async def _read(self, group: anyio.abc.TaskGroup) -> None:
         while (entry := self._next()) is not None:
-            try:
-                recovered = await self._reads.call(self._load, entry.folder)
-            except Exception as error:  # noqa: BLE001 - one folder that our reader fails over stops no other
+            outcome = await read(self._reads, self._load, entry)
+            if isinstance(outcome, Exception):
                 # It may take its time to set a job aside: nobody waits for that.
-                group.start_soon(self._fail, entry, error)
+                group.start_soon(self._took, entry, outcome)
             else:
-                await self._took(entry, recovered)
+                await self._took(entry, outcome)
             self._count += 1
         self._watch.cancel()
-
-    async def _fail(self, entry: JobEntry, error: Exception) -> None:
-        await self._took(entry, error)
 
     def _next(self) -> JobEntry | None:
         """The next that nobody has begun: one that was asked for stands in both queues."""

@@ -42,9 +42,10 @@ from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
 from .pools import Spawn
 from .publisher import Publisher
-from .reading import FirstReading, Outcome
+from .reading import FirstReading, Outcome, read
 from .roll import Roll
 from .sequels import Sequels
+from .sleepers import Sleepers
 from .timers import Timers
 from .trouble import Ease, nothing_to_give
 from .workshop import Workshop
@@ -93,6 +94,7 @@ class Supervisor:
             clock, self.entries.values, self.entry, self._rung, lambda _: self.workshop.slots.look()
         )
         self.sequels = Sequels(self)
+        self.sleepers = Sleepers(disk, lambda entry: self.start_soon(self._live, entry))
         self._idle = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self.workshop = Workshop(self, spawn, layout.scratch, most_workers)
@@ -113,6 +115,7 @@ class Supervisor:
                 task_status.started()
         finally:
             self._group = None
+            await self.sleepers.close()
             for entry in self.entries.values():
                 if (box := entry.there("box")) is not None:
                     box.close(GoneError("the daemon has ended; the job goes on when it starts again"))
@@ -148,12 +151,7 @@ class Supervisor:
         self.loaded.set()
 
     async def _load_first(self, entry: JobEntry) -> None:
-        outcome: Outcome
-        try:
-            outcome = await self.reads.call(self.load, entry.folder)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the affair of this job
-            outcome = error
-        await self._took(entry, outcome)
+        await self._took(entry, await read(self.reads, self.load, entry))
 
     async def _took(self, entry: JobEntry, outcome: Outcome) -> None:
         """The job was read, or something else became of that: it stops no other."""
@@ -261,6 +259,8 @@ class Supervisor:
         entry.box.put(message)
         if entry.stage is Stage.PARKED:
             self._activate(entry)
+        elif entry.stage is Stage.ACTIVE:
+            self.sleepers.wake(entry)
         elif entry.stage is Stage.LOADING and self._reading is not None:
             self._reading.hurry(entry)
 
@@ -325,10 +325,15 @@ class Supervisor:
         return JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)
 
     async def _once(self, entry: JobEntry) -> bool:
-        """One life of an actor, from opening the log to parking; True when the job needs none any more."""
-        actor = await self._opened(entry)
+        """One life of an actor, from opening the log (or its sleep) to parking, or to its next sleep; True
+        when the job needs no task any more."""
+        sleeper = self.sleepers.take(entry)
+        actor = sleeper or await self._opened(entry)
         try:
-            await actor.run(deaths.first_message(entry, self.workshop))
+            life = actor.go_on() if sleeper else actor.run(deaths.first_message(entry, self.workshop))
+            if await life:
+                self.sleepers.lay(actor)
+                return True
             actor.check_parkable()
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -390,5 +395,6 @@ class Supervisor:
     def _rung(self, entry: JobEntry) -> None:
         if entry.stage is Stage.ACTIVE:
             entry.box.wake()
+            self.sleepers.wake(entry)
         elif entry.stage is Stage.PARKED and not self.draining:
             self._activate(entry)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from .job import Item, ItemState
 
 _PENDING = ItemState.PENDING
+_NONE: frozenset[str] = frozenset()
+"""One for all tables: Python makes each empty one anew, and it weighs more than an item."""
 
 
 def _is_fresh(item: Item) -> bool:
@@ -30,7 +32,7 @@ class ItemTable:
         self._over: dict[str, Item] = {}
         self.counts: dict[ItemState, int] = {}
         """How many items stand in each state; states with none may be absent."""
-        self.delayed: frozenset[str] = frozenset()
+        self.delayed: frozenset[str] = _NONE
         """Pending items that have a `not_before`."""
         self.low = 0
         """No item before this ordinal is fresh."""
@@ -43,7 +45,8 @@ class ItemTable:
             self._order.append(item.id)
             self.counts[item.state] = self.counts.get(item.state, 0) + 1
             self.outside += _is_outside(item)
-        self.delayed = frozenset(i.id for i in self._base.values() if i.state is _PENDING and i.not_before)
+        late = [i.id for i in self._base.values() if i.state is _PENDING and i.not_before]
+        self.delayed = frozenset(late) if late else _NONE
 
     def __len__(self) -> int:
         return len(self._base) + sum(1 for name in self._over if name not in self._base)
@@ -101,7 +104,7 @@ class ItemTable:
                 delayed = delayed | {item.id}
             else:
                 if item.id in delayed:
-                    delayed = delayed - {item.id}
+                    delayed = delayed - {item.id} or _NONE
                 if _is_fresh(item) and item.ordinal < new.low:
                     new.low = item.ordinal
         new.delayed = delayed

@@ -27,6 +27,8 @@ SYNC_FAILED = "sync failed"
 CHECKPOINT_AT = 256 * 1024
 """Fewer bytes of lines never call for a checkpoint."""
 
+_NONE_PINNED: frozenset[int] = frozenset()
+
 
 @frozen
 class _Open:
@@ -83,6 +85,11 @@ def _drop_superseded(folder: Path, recovered: Recovered) -> None:
 class Journal:
     """Appends, rotates and checkpoints; `sequence` and `digest` are those of the last synced line."""
 
+    __slots__ = (
+        "_begun", "_behind", "_checkpoints", "_end", "_floor", "_log", "_rejected", "_written",
+        "digest", "failed", "folder", "job", "pinned", "sequence", "torn",
+    )  # fmt: skip
+
     def __init__(self, folder: Path, recovered: Recovered) -> None:
         self.folder = folder
         self.job = recovered.job
@@ -92,13 +99,13 @@ class Journal:
         """Repeated in every seal; the owner empties it once a committed look-up cleared the suspicion."""
         self.failed = False
         """True after a failed write or sync: only `reopen_after_failure` and `close` are possible."""
-        self.pinned = recovered.pinned
+        self.pinned = recovered.pinned or _NONE_PINNED
         """Sequences of older checkpoints that are never pruned here; repeated in every checkpoint."""
         self._behind = recovered.level != STATE_SCHEMA
         self._log: _Open | None = None
         self._end = 0
         self._checkpoints = [recovered.checkpoint] if recovered.checkpoint else []
-        self._rejected = frozenset(recovered.rejected)
+        self._rejected = recovered.rejected
         self._written = recovered.size
         self._floor = 0
         self._begun: dict[int, int] = {}

@@ -170,12 +170,13 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
     class LeaveError(Exception):
         """Takes the actor out of its loop."""
 
-    async def counted(actor: jobs.JobActor, *first: Any) -> None:
+    async def counted(actor: jobs.JobActor, *first: Any) -> bool:
         lives.append(actor.entry.id)
         try:
-            await run(actor, *first)
+            return await run(actor, *first)
         except LeaveError:
             hit.append(1)
+            return False
 
     async def early(actor: jobs.JobActor) -> None:
         mine = make is None and actor.entry.id == "job-3" and actor.snapshot.hold is None
@@ -216,10 +217,10 @@ def test_a_shutdown_ends_all_promptly(backend: str, monkeypatch: pytest.MonkeyPa
     """While one actor keeps dying, a shutdown still ends all ten jobs in good order and in time (C47)."""
     act = jobs.JobActor._act
 
-    def mortal(actor: jobs.JobActor, now: Instant) -> None:
+    def mortal(actor: jobs.JobActor, now: Instant) -> bool:
         if actor.entry.id == "job-3" and actor.snapshot.tries:
             raise ValueError("a bad value")
-        act(actor, now)
+        return act(actor, now)
 
     monkeypatch.setattr(jobs.JobActor, "_act", mortal)
 
@@ -458,10 +459,11 @@ def test_a_job_set_aside_gives_its_slots_back(backend: str, monkeypatch: pytest.
     """A job whose actors cannot even commit a hold is set aside, and another one gets the only worker."""
     act = jobs.JobActor._act
 
-    def mortal(actor: jobs.JobActor, now: Instant) -> None:
-        act(actor, now)
+    def mortal(actor: jobs.JobActor, now: Instant) -> bool:
+        wants = act(actor, now)
         if actor.entry.id == "bad" and actor.snapshot.tries:
             raise ValueError("a bad value")
+        return wants
 
     monkeypatch.setattr(jobs.JobActor, "_act", mortal)
 

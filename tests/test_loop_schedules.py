@@ -56,6 +56,35 @@ def ended(one: World, job: str) -> Ending | None:
     return None if outcome is None else outcome.ending
 
 
+@pytest.mark.parametrize("woken", [False, True])
+def test_an_actor_sleeps_until_an_instant_that_is_near(backend: str, woken: bool) -> None:
+    """Its job is not parked, and goes on by its timer, or at once when a person asks, in the same log."""
+
+    async def case(root: Path) -> None:
+        says = workers.say({"start": workers.fan_out(), "work": decisions.Later(seconds=50.0, reason="429")})
+        async with cases.made(root, says=says) as one:
+            await one.start()
+            await one.admit("harbour", ["a"])
+            sleepers = one.daemon.supervisor.sleepers
+            await one.until(lambda: "harbour" in sleepers, 30.0)
+            before = one.snapshot("harbour")
+            folder = one.place("harbour")
+            assert folder is not None
+            logs = sorted(path.name for path in folder.glob("*.log"))
+            assert Stage.ACTIVE is one.entry("harbour").stage  # type: ignore[union-attr]
+            assert one.entry("harbour").there("box") is None  # type: ignore[union-attr]
+            if woken:
+                await ask(one, "harbour", "Pause")
+                assert await one.until(lambda: parked(one, "harbour"), 1.0)
+                assert before.sequence + 1 == one.snapshot("harbour").sequence
+                return
+            assert await one.until(lambda: one.witness.runs("harbour", "a") == 2, 60.0)
+
+            assert logs == sorted(path.name for path in folder.glob("*.log"))
+
+    cases.play(backend, case)
+
+
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_job_starts_at_its_time(backend: str, restart: bool) -> None:
     """It is parked until then, also across a kill of the daemon, and starts by its own timer."""
