@@ -10,6 +10,7 @@ import attrs
 
 from resumed.schemas import (
     approvals,
+    askviews,
     decisions,
     frames,
     instant,
@@ -25,7 +26,7 @@ from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.instant import Instant
 from resumed.schemas.table import ItemTable
 
-MODULES = (approvals, decisions, frames, job, jobfile, ledger, snapshot, views, workflow)
+MODULES = (approvals, askviews, decisions, frames, job, jobfile, ledger, snapshot, views, workflow)
 RECORDS: dict[str, type[Any]] = {
     f"{module.__name__.rsplit('.', 1)[-1]}.{name}": kind
     for module in MODULES
