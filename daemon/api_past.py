@@ -1,13 +1,15 @@
 """The socket's methods that look back: a job's past, piece by piece, and why it stands as it does."""
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from resumed.actors.finder import Located
 from resumed.actors.possible import STEERING
+from resumed.actors.sight import Whose
 from resumed.schemas.refusal import Refusal
-from resumed.schemas.views import HistoryRow, WhyView
+from resumed.schemas.views import HistoryRow, WhyCheck, WhyView
 
-from .api_jobs import JobAsked
+from . import pinned
+from .api_jobs import FINAL, JobAsked
 from .desk import Desk
 from .grants import Role
 from .peers import Peer
@@ -63,4 +65,20 @@ async def why(desk: Desk, peer: Peer, asked: JobAsked) -> WhyAnswer | Refusal:
     yours = peer.permit.everywhere(Role.OPERATOR) or (
         whose is not None and peer.permit.over(Role.OPERATOR, whose)
     )
+    found = evolve(
+        found, checks=pinned.in_order((*found.checks, *await _of_today(desk, asked.job, found, whose)))
+    )
     return WhyAnswer(why=found, role=Role.OPERATOR.value if changes else "", yours=yours)
+
+
+async def _of_today(desk: Desk, job: str, found: WhyView, whose: Whose | None) -> tuple[WhyCheck, ...]:
+    """What it was admitted with against what is in force; of a job that has ended nothing runs any more."""
+    if found.row.status in FINAL:
+        return ()
+    contract = await desk.jobs.contract(job)
+    if isinstance(contract, Refusal):
+        return ()
+    workflow = contract[0].workflow
+    permit = await desk.permit_of(whose.uid) if whose is not None and whose.uid >= 0 else None
+    may = None if permit is None else permit.of_workflow(Role.SUBMITTER, workflow)
+    return pinned.checks(contract[0], desk.shelf.declared(workflow), may)

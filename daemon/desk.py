@@ -28,8 +28,9 @@ from resumed.schemas.views import (
     Told,
     WhyView,
 )
-from resumed.schemas.workflow import Contract
+from resumed.schemas.workflow import Contract, Programs
 
+from .grants import Permit
 from .growth import Ear, Growth
 
 
@@ -149,6 +150,9 @@ class Shelf(Protocol):
     def allowed(self, name: str) -> Limits | None:
         """What a workflow allows its jobs today; None when it is not in force."""
 
+    def declared(self, name: str) -> Programs | None:
+        """What the workflow's file says, enabled or not; None when none of that name can be read."""
+
     @property
     def problems(self) -> tuple[str, ...]:
         """Why files on the shelf are not in force, one sentence each."""
@@ -160,6 +164,10 @@ class Reloaded:
 
     said: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+
+async def _nobody_looks(_uid: int) -> Permit | None:
+    return None
 
 
 async def _nothing_again() -> Reloaded:
@@ -174,6 +182,8 @@ class Desk:
     shelf: Shelf
     reload: Callable[[], Awaitable[Reloaded]] = _nothing_again
     """Reads the configuration and the workflows again."""
+    permit_of: Callable[[int], Awaitable[Permit | None]] = _nobody_looks
+    """What a user may do by the grants of now, in the groups the host knows it in; None: nobody knows."""
     growth: Growth | None = None
     """Tells when logs grow."""
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
+from anyio import to_thread
 from attrs import frozen
 
 from resumed.actors.sight import Whose
@@ -194,6 +195,12 @@ class Grants:
                 or any(self._groups.get(name, -1) in groups for name in each.groups)
             ),
         )
+
+    async def permit_of(self, uid: int) -> Permit:
+        """What a user may do, by the groups the host knows it in; looked up beside the loop."""
+        if uid in self.ours:
+            return self.permit(uid, ())
+        return await to_thread.run_sync(self.permit_of_owner, uid)
 
     def permit_of_owner(self, uid: int) -> Permit:
         """What the owner of a file may do, by the groups the host knows it in; may take time."""

@@ -123,7 +123,7 @@ def item_table(
             str(item["tries"]),
             moment(item["ended"] or item["started"], now),
             size(item["size"]) if item["output"] else "-",
-            clean(f"{item['code']}: {item['reason']}" if item["code"] else item["reason"], 80),
+            clean(why_of(item), 80),
         ]
         for item in shown
     ]
@@ -131,6 +131,20 @@ def item_table(
     if len(shown) < len(items):
         lines.append(f"  and {len(items) - len(shown)} more (show --all)")
     return lines
+
+
+def why_of(item: dict[str, Any]) -> str:
+    """An item's reason behind its code; without the code where the reason, or the item's state, says it."""
+    code, reason = item["code"], item["reason"]
+    if not code or (
+        reason and (code == item["state"] or _words(reason)[: len(_words(code))] == _words(code))
+    ):
+        return str(reason)
+    return f"{code}: {reason}" if reason else str(code)
+
+
+def _words(text: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in text).split()
 
 
 def _rank(state: str) -> int:

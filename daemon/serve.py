@@ -204,7 +204,7 @@ async def serve(had: Taken) -> None:
 
     reloading = Reloading(config, shelf, had.start.again, had.start.notifier, changed)
     growth = Growth()
-    desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now, growth=growth)
+    desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now, permit_of=grants.permit_of, growth=growth)
     answers = Answers(desk, had.start.release)
     doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), grants)
     intake = Incoming(had.layout, house.jobs, had.clock, grants, lambda: house.trouble.said)

@@ -72,6 +72,11 @@ class WorkflowShelf:
             return None
         return shelved.contract
 
+    def declared(self, name: str) -> Programs | None:
+        """What the workflow's file says, enabled or not; None when none of that name can be read."""
+        shelved = self._files.get(name)
+        return None if shelved is None else shelved.programs
+
     def programs(self, name: str, version: int) -> Programs | None:
         """What the file of that version declares beside its contract: inputs, and where items come from."""
         shelved = self._files.get(name)

@@ -39,6 +39,7 @@ from resumed.schemas.views import (
     Told,
     WhyView,
 )
+from resumed.schemas.workflow import Contract, Programs
 
 STATUS = {"method": f"{control.INTERFACE}.Status"}
 
@@ -117,6 +118,9 @@ class FakeJobs:
         commands = (Possible(command="resumectl pause attic", means=""),)
         return WhyView(row=self.row, reason="it runs", commands=commands)
 
+    async def contract(self, job: str) -> tuple[Contract, str] | Refusal:
+        return Contract(workflow="x", version=1, start="", steps=()), "0" * 64
+
     async def log_file(self, job: str, item: str) -> Path | None:
         return None
 
@@ -155,6 +159,9 @@ class FakeShelf:
 
     def rows(self) -> list[WorkflowRow]:
         return []
+
+    def declared(self, name: str) -> Programs | None:
+        return None
 
 
 class House:

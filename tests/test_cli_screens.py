@@ -196,6 +196,32 @@ def test_show_screen() -> None:
     ] == render_jobs.job_view(view, NOW, 100, False, False)
 
 
+REASONS = {
+    # state, code, reason -> as shown
+    ("failed", "exit-3", "exit 3: broken"): "exit 3: broken",
+    ("failed", "exit-3", "exit 3"): "exit 3",
+    ("failed", "exit-3", "exit 34: broken"): "exit-3: exit 34: broken",
+    ("pending", "signal-SIGKILL", "signal SIGKILL"): "signal SIGKILL",
+    ("failed", "verify-exit-1", "verify: exit 1: no moov atom"): "verify: exit 1: no moov atom",
+    ("failed", "failed", "no such page"): "no such page",
+    ("skipped", "skipped", "left out by bo"): "left out by bo",
+    ("held", "interrupted", "interrupted while it ran"): "interrupted while it ran",
+    ("held", "crashes", "3 starts in a row ended"): "crashes: 3 starts in a row ended",
+    ("held", "too_large", "too large for one line"): "too large for one line",
+    ("pending", "later", ""): "later",
+    ("failed", "failed", ""): "failed",
+    ("done", "", ""): "",
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_reason_is_said_once(case: tuple[str, str, str]) -> None:
+    """A code that only repeats what the reason, or the state beside it, says is left out; no other is."""
+    state, code, reason = case
+
+    assert REASONS[case] == render_jobs.why_of(item(state=state, code=code, reason=reason))
+
+
 def test_many_items_are_cut_unless_all_are_asked_for() -> None:
     """A job of many items shows the first ones and how many more there are."""
     items = [item(id=f"{number:03}") for number in range(100)]
