@@ -291,6 +291,18 @@ def test_look_up_meets_faults_of_its_own(truth: Truth) -> None:
     assert [] == truth.faults("write")
 
 
+def test_switch_of_a_page_leaves_others_alone(truth: Truth) -> None:
+    """A fault that names a page waits for a request that names it."""
+    truth.switch("lose_request", page="port")
+    truth.switch("refuse", page="pier")
+
+    assert 201 == put(truth)[0]
+    assert 422 == ask(truth, "PUT", "/pages/pier", "Pier")[0]
+    with pytest.raises(Cut):
+        ask(truth, "PUT", "/pages/port", "Port")
+    assert (1, 1, 2) == counted(truth)
+
+
 def test_switch_that_makes_no_sense_is_refused() -> None:
     """A fault is known by name, and befalls only what it can."""
     for given in (

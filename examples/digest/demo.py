@@ -18,8 +18,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -28,10 +26,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import digest
+from stage import Stage, tell, wait_for
 
 from resumed.actors.machine.apply import apply
-from resumed.daemon.client import CallError, Client, UnreachableError
 from resumed.schemas.job import ItemState
 from resumed.store import recovery
 from resumed.store.layout import Layout
@@ -50,63 +50,33 @@ class Kill(NamedTuple):
     done: frozenset[str]
 
 
-class Stage:
+class Cards(Stage):
     """The folders of one demo."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.state = root / "state"
+        super().__init__(root)
         self.cards = root / "cards"
-        self.workflows = root / "workflows.d"
         self.witness = root / "witness"
-        self.socket = root / "control"
-        self.log = root / "daemon.log"
         self.kills: list[Kill] = []
-
-    def prepare(self) -> None:
-        """Folders, and the workflow with our own paths in it."""
         self.cards.mkdir()
-        self.workflows.mkdir(mode=0o755)
         self.witness.touch()
-        text = (HERE / "digest.toml").read_text()
-        text = text.replace('"python3"', json.dumps(sys.executable))
-        text = text.replace('"/usr/share/resumed/digest/digest.py"', json.dumps(str(HERE / "digest.py")))
-        workflow = self.workflows / "digest.toml"
-        workflow.write_text(text)
-        workflow.chmod(0o644)
+        places = {"python3": sys.executable, "/usr/share/resumed/digest/digest.py": str(HERE / "digest.py")}
+        self.workflow(
+            HERE / "digest.toml", {json.dumps(name): json.dumps(ours) for name, ours in places.items()}
+        )
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """A daemon over these folders."""
-        command = [sys.executable, "-m", "resumed.daemon.main", "serve"]
-        for name in ("state", "socket", "workflows"):
-            command += [f"--{name}", str(getattr(self, name))]
-        with self.log.open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log, stdout=log, cwd=self.root)
-
-    def drop(self, items: list[tuple[str, Path]]) -> None:
-        """The job file, written beside and renamed into the watched folder."""
+    def hand_in(self, items: list[tuple[str, Path]]) -> None:
+        """The job, into the watched folder."""
         rest = 0 if len(items) >= ENOUGH else 1000 if len(items) < 12 else 200
-        job = {
-            "workflow": "digest",
-            "id": JOB,
-            "title": f"digest cards of {len(items)} files",
-            "items": [{"id": name, "source": str(path)} for name, path in items],
-            "inputs": {"cards": str(self.cards), "witness": str(self.witness), "rest": rest},
-        }
-        incoming = self.state / "incoming"
-        written = incoming / f".{JOB}.json"
-        written.write_text(json.dumps(job))
-        written.chmod(0o600)
-        written.rename(incoming / f"{JOB}.json")
-
-    def row(self) -> dict[str, Any] | None:
-        """The job as the daemon tells it; None while nobody answers or nobody knows it."""
-        try:
-            with Client(str(self.socket)) as client:
-                row: dict[str, Any] = client.call("Show", job=JOB)["job"]["row"]
-                return row
-        except (UnreachableError, CallError):
-            return None
+        self.drop(
+            {
+                "workflow": "digest",
+                "id": JOB,
+                "title": f"digest cards of {len(items)} files",
+                "items": [{"id": name, "source": str(path)} for name, path in items],
+                "inputs": {"cards": str(self.cards), "witness": str(self.witness), "rest": rest},
+            }
+        )
 
     def done_on_disk(self) -> frozenset[str]:
         """Which items the state folder says are done, read while no daemon runs."""
@@ -127,49 +97,39 @@ def items_of(folder: Path | None) -> list[tuple[str, Path]]:
     return sorted((str(path.relative_to(folder)), path.resolve()) for path in found)
 
 
-def tell(sentence: str) -> None:
-    """One line of the story."""
-    print(f"{time.strftime('%T')}  {sentence}", flush=True)
-
-
-def play(stage: Stage, items: list[tuple[str, Path]]) -> dict[str, Any] | None:
+def play(stage: Cards, items: list[tuple[str, Path]]) -> dict[str, Any] | None:
     """The story itself; the job's last row, None when it did not end in time."""
     deadline = time.monotonic() + WITHIN
-    daemon = stage.start()
-    tell(f"a daemon was started (process {daemon.pid})")
+    tell(f"a daemon was started (process {stage.start()})")
     try:
         wait_for(lambda: (stage.state / "incoming").is_dir() and stage.socket.exists(), deadline)
-        stage.drop(items)
+        stage.hand_in(items)
         tell(f"a job file with {len(items)} items was dropped into {stage.state / 'incoming'}")
         for share in SHARES:
             wanted = max(1, round(len(items) * share))
             wait_for(partial(has_cards, stage, wanted), deadline)
-            daemon = kill_and_start(stage, daemon, len(items))
+            kill_and_start(stage, len(items))
         row: dict[str, Any] | None = None
         while time.monotonic() < deadline:
-            row = stage.row()
+            row = stage.row(JOB)
             if row is not None and (row["status"] in ("completed", "failed") or row["needs_person"]):
                 break
             time.sleep(0.05)
         return row
     finally:
-        daemon.terminate()
-        tell(f"the daemon was asked to stop and ended with {daemon.wait(30)}")
+        tell(f"the daemon was asked to stop and ended with {stage.stop()}")
 
 
-def kill_and_start(stage: Stage, daemon: subprocess.Popen[bytes], count: int) -> subprocess.Popen[bytes]:
+def kill_and_start(stage: Cards, count: int) -> None:
     """SIGKILL, a look at what is on the disk, and a new daemon."""
-    daemon.send_signal(signal.SIGKILL)
-    daemon.wait()
+    stage.kill()
     size = quiet_size(stage.witness)
     stage.kills.append(Kill(size, stage.done_on_disk()))
     tell(
         f"{cards_in(stage)} of {count} cards: the daemon was killed with SIGKILL; "
         f"{len(stage.kills[-1].done)} items are done on the disk"
     )
-    daemon = stage.start()
-    tell(f"a daemon was started again (process {daemon.pid}), and nobody said anything to it")
-    return daemon
+    tell(f"a daemon was started again (process {stage.start()}), and nobody said anything to it")
 
 
 def quiet_size(witness: Path) -> int:
@@ -180,25 +140,17 @@ def quiet_size(witness: Path) -> int:
     return size
 
 
-def wait_for(true: Any, deadline: float) -> None:
-    """Returns once it holds; TimeoutError past the deadline."""
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        time.sleep(0.005)
-
-
-def has_cards(stage: Stage, wanted: int) -> bool:
+def has_cards(stage: Cards, wanted: int) -> bool:
     """Whether so many cards are made."""
     return cards_in(stage) >= wanted
 
 
-def cards_in(stage: Stage) -> int:
+def cards_in(stage: Cards) -> int:
     """How many cards lie in their folder."""
     return sum(1 for name in os.listdir(stage.cards) if not name.startswith("."))
 
 
-def count(stage: Stage, items: list[tuple[str, Path]]) -> dict[str, Any]:
+def count(stage: Cards, items: list[tuple[str, Path]]) -> dict[str, Any]:
     """The numbers, from the cards and the witness (and, for what was promised, the disk at each kill)."""
     good = 0
     for name, path in items:
@@ -218,7 +170,7 @@ def count(stage: Stage, items: list[tuple[str, Path]]) -> dict[str, Any]:
     }
 
 
-def read_witness(stage: Stage) -> tuple[int, int]:
+def read_witness(stage: Cards) -> tuple[int, int]:
     """How many runs began, and how many of them after their item was done."""
     runs = broken = place = 0
     ended: dict[str, int] = {}
@@ -249,8 +201,7 @@ def main() -> int:
         print(f"demo: there is no file in {folder}", file=sys.stderr)
         return 2
     root = Path(tempfile.mkdtemp(prefix="resumed-demo-"))
-    stage = Stage(root)
-    stage.prepare()
+    stage = Cards(root)
     began = time.monotonic()
     try:
         row = play(stage, items)

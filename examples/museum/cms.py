@@ -88,7 +88,7 @@ class Conversation(BaseHTTPRequestHandler):
         """Whether a switch ended it before it was read."""
         words = self._peek()
         kind = self._kind(words[0], words[1]) if len(words) == 3 else ""
-        switch = self.server.switches.take(kind, early=True)
+        switch = self.server.switches.take(kind, _named(words[1]), early=True) if kind else None
         if switch is None:
             return False
         left = switch.bytes if switch.fault == "reset_request" else 0
@@ -147,7 +147,7 @@ class Conversation(BaseHTTPRequestHandler):
             return self._say(401, {"error": "expected the token"})
         as_kind = "look_up" if kind == "keys" else "page"
         gate = self.server.switches.gate()
-        switch = self.server.switches.take(as_kind)
+        switch = self.server.switches.take(as_kind, name if kind == "pages" else "")
         shelf = self.server.shelf
         key = name if kind == "keys" else ""
         shelf.note(as_kind, "GET", self.path, key, b"", "read", switch.fault if switch else "")
@@ -170,10 +170,10 @@ class Conversation(BaseHTTPRequestHandler):
     def _write(self) -> None:
         body = self._body()
         place = unquote(urlsplit(self.path).path)
-        name = place.removeprefix("/pages/")
+        name = _named(self.path)
         key = self.headers.get("Idempotency-Key", "")
         gate = self.server.switches.gate()
-        switch = self.server.switches.take("write")
+        switch = self.server.switches.take("write", name)
         fault = switch.fault if switch else ""
         refusal = self._refusal(name, place, switch)
         if refusal is not None:
@@ -321,6 +321,11 @@ class Conversation(BaseHTTPRequestHandler):
         shelf = self.server.shelf
         shelf.deduplicates = bool(given.get("deduplicate", shelf.deduplicates))
         shelf.key_life = float(given.get("key_life", shelf.key_life))
+
+
+def _named(path: str) -> str:
+    """The page or key that a path names."""
+    return unquote(urlsplit(path).path).lstrip("/").partition("/")[2]
 
 
 def _told(receipt: Receipt) -> dict[str, Any]:

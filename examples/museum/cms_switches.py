@@ -5,7 +5,7 @@ late waits for `release` or for so many seconds, whichever comes first.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 FAULTS = {
@@ -35,6 +35,7 @@ ON_READS = (
 )
 """What can befall a request that only reads; the rest speaks of writes."""
 
+_VALUES: dict[str, Callable[[str], Any]] = {"seconds": float, "of": str, "page": str}
 STATUS = {"fail_after": 500, "fail_before": 503, "refuse": 422}
 
 
@@ -47,6 +48,8 @@ class Switch(NamedTuple):
     seconds: float = float("inf")
     bytes: int = 0
     status: int = 0
+    page: str = ""
+    """Only for requests that name this page; empty: for any."""
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "Switch":
@@ -70,7 +73,7 @@ class Switch(NamedTuple):
         given: dict[str, Any] = {"fault": fault}
         for word in rest:
             name, _, value = word.partition("=")
-            given[name] = float(value) if name == "seconds" else value if name == "of" else int(value)
+            given[name] = _VALUES.get(name, int)(value)
         return cls.read(given)
 
 
@@ -105,11 +108,11 @@ class Switches:
         with self._lock:
             return any(each.fault in EARLY for each in self._on)
 
-    def take(self, of: str, *, early: bool = False) -> Switch | None:
+    def take(self, of: str, page: str, *, early: bool = False) -> Switch | None:
         """The fault of this request, `early` for one that is met before it is read; None for a sound one."""
         with self._lock:
             for place, each in enumerate(self._on):
-                if each.of == of:
+                if each.of == of and each.page in ("", page):
                     if (each.fault in EARLY) != early:
                         return None
                     if each.times > 1:
