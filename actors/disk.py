@@ -9,7 +9,6 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -24,6 +23,8 @@ from . import readable
 from .bell import Bell
 
 T = TypeVar("T")
+Done = Callable[[BaseException | None], None]
+"""Hears that a line is durable (None), or why nobody knows: a CommitError."""
 
 
 class Disk(Protocol):
@@ -35,6 +36,10 @@ class Disk(Protocol):
 
     async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
         """`journal.append`, side by side with other jobs' commits; shielded from cancellation."""
+        ...
+
+    def submit(self, journal: Journal, raw: bytes, sequence: int, digest: str, done: Done) -> None:
+        """Begin what `append` does; `done` is called in the loop once it has ended, and must not raise."""
         ...
 
 
@@ -49,6 +54,15 @@ class InlineDisk:
         """The line is durable, or CommitError."""
         journal.append(raw, sequence, digest)
 
+    def submit(self, journal: Journal, raw: bytes, sequence: int, digest: str, done: Done) -> None:
+        """The line is durable, or CommitError, before this returns."""
+        error: CommitError | None = None
+        try:
+            journal.append(raw, sequence, digest)
+        except CommitError as found:
+            error = found
+        done(error)
+
 
 class _Call:
     __slots__ = ("args", "done", "error", "function", "result")
@@ -60,14 +74,27 @@ class _Call:
         self.result: Any = None
         self.error: BaseException | None = None
 
+    def end(self) -> None:
+        """In the loop: whoever waits goes on."""
+        self.done.ring()
+
 
 class _Commit:
-    __slots__ = ("done", "error", "part")
+    __slots__ = ("_digest", "_done", "_journal", "_raw", "error", "part")
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, journal: Journal, raw: bytes, digest: str, done: Done) -> None:
         self.part = part
-        self.done = Bell()
         self.error: OSError | None = None
+        self._journal, self._raw, self._digest, self._done = journal, raw, digest, done
+
+    def end(self) -> None:
+        """In the loop: the journal is told, then whoever waits."""
+        try:
+            self._journal.end_append(self._raw, self._digest, self.error)
+        except CommitError as error:
+            self._done(error)
+        else:
+            self._done(None)
 
 
 class ThreadDisk:
@@ -181,20 +208,30 @@ class ThreadDisk:
 
     async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
         """The line is durable, or CommitError, once a thread has seen to it."""
-        if not self._open:
-            raise GoneError("cannot reach the disk: its threads have ended")
-        commit = _Commit(journal.begin_append(raw, sequence))
-        self._commits.append(commit)
-        self._wake_one()
+        over = Bell()
+        found: BaseException | None = None
+
+        def done(error: BaseException | None) -> None:
+            nonlocal found
+            found = error
+            over.ring()
+
+        self.submit(journal, raw, sequence, digest, done)
         try:
-            await commit.done.wait()
+            await over.wait()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await commit.done.wait()
-            with suppress(CommitError):
-                journal.end_append(raw, digest, commit.error)
+                await over.wait()
             raise
-        journal.end_append(raw, digest, commit.error)
+        if found is not None:
+            raise found
+
+    def submit(self, journal: Journal, raw: bytes, sequence: int, digest: str, done: Done) -> None:
+        """Hand the line over to a thread; CommitError when the journal takes none."""
+        if not self._open:
+            raise GoneError("cannot reach the disk: its threads have ended")
+        self._commits.append(_Commit(journal.begin_append(raw, sequence), journal, raw, digest, done))
+        self._wake_one()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Answer finished calls until `close`, then end the threads; shielded, since others wait for it."""
@@ -230,4 +267,4 @@ class ThreadDisk:
         self._rung = False
         while self._finished:
             self.finished += 1
-            self._finished.popleft().done.ring()
+            self._finished.popleft().end()

@@ -14,7 +14,6 @@ from typing import Protocol
 from attrs import evolve
 
 from resumed.schemas import events, line_io
-from resumed.schemas.actions import ActionKind
 from resumed.schemas.decisions import Answer
 from resumed.schemas.errors import CommitError, FaultyInputError, StoreError, UnreadableError
 from resumed.schemas.instant import Instant, reached
@@ -23,18 +22,16 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snap
 from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
-from . import receipts
+from . import acting, receipts, straight
 from .clock import Clock
-from .disk import Disk
 from .entry import JobEntry
 from .machine import due
 from .machine.apply import after
 from .machine.transition import transition
 from .machine.verdict import Unchanged, Verdict
 from .mailbox import Answered, Message, Offered
-from .publisher import Publisher
+from .straight import Drawn, Straight
 from .trouble import Ease
-from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
 
@@ -43,23 +40,14 @@ RETRY_MOST = 15.0
 """Seconds between two tries to open a new log after a failed sync."""
 
 
-class House(Protocol):
+class House(straight.House, acting.House, Protocol):
     """What an actor asks of its supervisor."""
 
     clock: Clock
-    disk: Disk
-    workshop: Workshop
-    publisher: Publisher
     ease: Ease
-    draining: bool
-    """True once the daemon ends: an attempt without open tries may be left to the next start."""
 
     def adopted(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
         """This snapshot is in force; look again when `due` names the next instant after `now`."""
-        ...
-
-    def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
-        """The job wants a slot."""
         ...
 
     def lost(self, snapshot: Snapshot) -> events.Woke:
@@ -104,20 +92,20 @@ class JobActor:
 
     async def go_on(self) -> bool:
         """The same from where an actor that sleeps was left: there is a message, or an instant has come."""
-        await self.entry.box.wait()
+        self.entry.box.rung = False
         await self._turn()
         return await self._live()
 
     async def _live(self) -> bool:
-        box = self.entry.box
+        straight = Straight(self, self.house)
         while True:
-            wants = self._act(self._now)
-            if not box:
-                if self._may_park():
-                    return False
-                if not (wants or box.rung or self._is_busy()):
-                    return True
-            await box.wait()
+            wants = self.act()
+            if self._may_rest(wants):
+                return not self._may_park()
+            try:
+                await straight.wait()
+            except CommitError as error:
+                await self._failed(error)
             await self._turn()
 
     def check_parkable(self) -> None:
@@ -158,35 +146,55 @@ class JobActor:
         messages = box.take(1 if self.entry.crashes else 64)
         for message in messages:
             event = message.event
-            if isinstance(event, events.Returned) and self._offers(event):
+            if isinstance(event, events.Returned) and _offers(event):
                 message.event = await self.house.publisher.keep(self.entry, event)
         await self._decide(messages)
 
-    @staticmethod
-    def _offers(event: events.Returned) -> bool:
-        return event.output is None and getattr(event.answer.decided, "output", None) is not None
+    def waits_for_more(self, messages: list[Message]) -> bool:
+        """True when an output must be kept before these are decided."""
+        for message in messages:
+            event = message.event
+            if isinstance(event, events.Returned) and _offers(event):
+                return True
+        return False
 
     async def _decide(self, messages: list[Message]) -> None:
-        now = self._now = self.house.clock.now()
-        line, tentative, verdicts = self._draw_up(messages, now)
-        if line is not None and not await self._commit(line, messages):
+        drawn = self.draw_up(messages)
+        if drawn.line is not None and not await self._commit(drawn.line, messages):
             return
-        if line is not None:
-            self._adopt(tentative)
+        self.settle(drawn)
+        if self._wants_checkpoint():
+            await self._checkpoint("rotation", fill=True)
+
+    def settle(self, drawn: Drawn) -> None:
+        """What was drawn up is in force, and whoever waits for it is answered."""
+        if drawn.line is not None:
+            self._adopt(drawn.tentative)
         else:
             # Nothing changed but the time: without this the instant after the one that rang would be missed.
-            self.house.adopted(self.entry, self.snapshot, now)
-        for message, verdict in zip(messages, verdicts, strict=True):
+            self.house.adopted(self.entry, self.snapshot, self._now)
+        for message, verdict in zip(drawn.messages, drawn.verdicts, strict=True):
             if message.reply is not None:
                 message.reply.fill(Answered(verdict, self.snapshot))
             if isinstance(message.event, Offered):
                 self._offer_used(message.event, verdict)
         self.entry.box.adopted()
-        if line is not None and self.journal.wants_checkpoint(self._checkpoint_size):
-            await self._checkpoint("rotation", fill=True)
 
-    def _draw_up(self, messages: list[Message], now: Instant) -> tuple[Line | None, Snapshot, list[Verdict]]:
-        """The line that decides all messages in order, each on top of the ones before."""
+    def needs_task(self, wants: bool) -> bool:
+        """True when a checkpoint is wanted, or nothing that is worth a task."""
+        return self._wants_checkpoint() or self._may_rest(wants)
+
+    def _may_rest(self, wants: bool) -> bool:
+        """True when there is nothing to wait for: the job may be parked, or its actor only sleeps."""
+        box = self.entry.box
+        return not box and (self._may_park() or not (wants or box.rung or self._is_busy()))
+
+    def _wants_checkpoint(self) -> bool:
+        return self.journal.wants_checkpoint(self._checkpoint_size)
+
+    def draw_up(self, messages: list[Message]) -> Drawn:
+        """The line that decides all messages in order now, each on top of the ones before."""
+        now = self._now = self.house.clock.now()
         tentative = self.snapshot
         entries: list[Entry] = []
         verdicts: list[Verdict] = []
@@ -208,11 +216,11 @@ class JobActor:
             take(verdict)
             verdicts.append(verdict)
         if not entries:
-            return None, self.snapshot, verdicts
+            return Drawn(messages, None, self.snapshot, verdicts)
         line = Line(
             sequence=sequence, epoch=tentative.epoch, previous=previous, at=now, entries=tuple(entries)
         )
-        return line, tentative, verdicts
+        return Drawn(messages, line, tentative, verdicts)
 
     def _verdict(self, tentative: Snapshot, event: events.Event | Offered, now: Instant) -> Verdict:
         if isinstance(event, Offered):
@@ -253,11 +261,15 @@ class JobActor:
         try:
             await self.house.disk.append(self.journal, raw, line.sequence, digest)
         except CommitError as error:
-            logger.warning("a commit of %s failed and its outcome is unknown: %s", self.entry.id, error)
-            self.entry.box.again(error)
-            await self._reload()
+            await self._failed(error)
             return False
         return True
+
+    async def _failed(self, error: CommitError) -> None:
+        """The commit of what is in hand failed, and nobody knows whether it is on the disk."""
+        logger.warning("a commit of %s failed and its outcome is unknown: %s", self.entry.id, error)
+        self.entry.box.again(error)
+        await self._reload()
 
     async def _too_large(self, messages: list[Message], error: FaultyInputError) -> None:
         """Decide the first message alone; one that makes a line too long becomes its own failure."""
@@ -363,33 +375,10 @@ class JobActor:
 
     # ---- acting ---------------------------------------------------------------------------------------
 
-    def _act(self, now: Instant) -> bool:
-        """Start what is due and not running, stop what is no longer to run, free what is over.
+    def act(self) -> bool:
+        """Begin what is due and end what is no longer; True when the job wants a slot."""
+        return acting.act(self.house, self.entry, self.snapshot, self._now)
 
-        True when the job wants a slot.
-        """
-        entry, snapshot, house = self.entry, self.snapshot, self.house
-        starts = False
-        actions = due.due(snapshot, now)
-        for action in actions:
-            key = (action.id, action.n)
-            if action.kind is ActionKind.STOP and key not in entry.stopping:
-                house.workshop.stop(entry, snapshot, action.id)
-                entry.stopping.add(key)
-        for action in actions:
-            key = (action.id, action.n)
-            if action.kind is ActionKind.RUN and key not in entry.running:
-                house.workshop.run(entry, snapshot, action.id)
-            elif action.kind is ActionKind.START:
-                starts = True
-            elif action.kind in (ActionKind.PUBLISH, ActionKind.WITHDRAW) and not house.draining:
-                house.publisher.start(entry, snapshot, action.id)
-        if entry.placing:
-            house.publisher.adopted(entry, snapshot)
-        for unit, number in list(entry.running):
-            row = snapshot.tries.get(unit)
-            if row is None or row.number != number:
-                house.workshop.ended(entry, unit, number)
-        if starts:
-            house.want(entry, snapshot)
-        return starts
+
+def _offers(event: events.Returned) -> bool:
+    return event.output is None and getattr(event.answer.decided, "output", None) is not None

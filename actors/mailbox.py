@@ -4,6 +4,8 @@ Messages are taken in order and stay in hand until their commit is adopted. Repo
 decided again by whoever comes next; a person's request in hand is answered, since it may be in force.
 """
 
+from collections.abc import Callable
+
 import anyio
 from attrs import define
 
@@ -12,7 +14,6 @@ from resumed.schemas.errors import ResumedError
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
 
-from .bell import Bell
 from .machine.verdict import Unchanged
 
 
@@ -64,11 +65,12 @@ class Message:
 class Mailbox:
     """Messages in order, and those in hand. An empty one is small: most of them are, most of the time."""
 
-    __slots__ = ("_bell", "_box", "in_hand", "rung")
+    __slots__ = ("_box", "in_hand", "reader", "rung")
 
     def __init__(self) -> None:
         self._box: list[Message] = []
-        self._bell: Bell | None = None
+        self.reader: Callable[[], None] | None = None
+        """Called at each sign that there is something to do, while somebody waits for one."""
         self.rung = False
         """The actor is to look again at what is due."""
         self.in_hand: list[Message] = []
@@ -82,7 +84,8 @@ class Mailbox:
     def put(self, message: Message) -> None:
         """Add a message and wake whoever waits for one."""
         self._box.append(message)
-        self._wake_reader()
+        if self.reader is not None:
+            self.reader()
 
     def drop(self, message: Message) -> None:
         """Take a message out, undecided."""
@@ -92,19 +95,8 @@ class Mailbox:
     def wake(self) -> None:
         """Have the actor look again at what is due, at once or when it has done what it is doing."""
         self.rung = True
-        self._wake_reader()
-
-    def _wake_reader(self) -> None:
-        if self._bell is not None:
-            self._bell.ring()
-            self._bell = None
-
-    async def wait(self) -> None:
-        """Return when there may be something to do."""
-        if not (self._box or self.rung):
-            self._bell = Bell()
-            await self._bell.wait()
-        self.rung = False
+        if self.reader is not None:
+            self.reader()
 
     def take(self, most: int = 64) -> list[Message]:
         """Up to `most` messages; they are in hand until `adopted` or `again`."""

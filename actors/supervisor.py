@@ -46,6 +46,7 @@ from .reading import FirstReading, Outcome, read
 from .roll import Roll
 from .sequels import Sequels
 from .sleepers import Sleepers
+from .straight import Round
 from .timers import Timers
 from .trouble import Ease, nothing_to_give
 from .workshop import Workshop
@@ -95,6 +96,7 @@ class Supervisor:
         )
         self.sequels = Sequels(self)
         self.sleepers = Sleepers(disk, lambda entry: self.start_soon(self._live, entry))
+        self.next_turn: Callable[[Callable[[], None]], None] = Round(lambda: self._group).add
         self._idle = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self.workshop = Workshop(self, spawn, layout.scratch, most_workers)
@@ -139,13 +141,7 @@ class Supervisor:
             await self._took(entry, outcome)
             self.loading -= 1
 
-        self._reading = FirstReading(
-            entries,
-            clock=self.clock,
-            reads=self.reads,
-            load=self.load,
-            took=took,
-        )
+        self._reading = FirstReading(entries, clock=self.clock, reads=self.reads, load=self.load, took=took)
         await self._reading.run()
         self._reading = None
         self.loaded.set()
@@ -325,8 +321,8 @@ class Supervisor:
         return JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)
 
     async def _once(self, entry: JobEntry) -> bool:
-        """One life of an actor, from opening the log (or its sleep) to parking, or to its next sleep; True
-        when the job needs no task any more."""
+        """One life of an actor, from opening the log (or its sleep) to parking or sleep; True when it needs
+        no task any more."""
         sleeper = self.sleepers.take(entry)
         actor = sleeper or await self._opened(entry)
         try:

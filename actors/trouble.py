@@ -20,7 +20,7 @@ from resumed.store.journal import Journal
 from resumed.store.layout import Layout
 
 from .clock import Clock
-from .disk import Disk
+from .disk import Disk, Done
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +135,20 @@ class WatchedDisk:
         """The line is durable, or CommitError."""
         try:
             await self._disk.append(log, raw, sequence, digest)
+        except CommitError as error:
+            self._trouble.noticed(error)
+            raise
+
+    def submit(self, log: Journal, raw: bytes, sequence: int, digest: str, done: Done) -> None:
+        """Begin what `append` does."""
+
+        def noticed(error: BaseException | None) -> None:
+            if isinstance(error, CommitError):
+                self._trouble.noticed(error)
+            done(error)
+
+        try:
+            self._disk.submit(log, raw, sequence, digest, noticed)
         except CommitError as error:
             self._trouble.noticed(error)
             raise

@@ -14,9 +14,9 @@ from loop.world import Weather, World
 
 from resumed.actors import job as jobs
 from resumed.actors.entry import Stage
-from resumed.actors.mailbox import Mailbox
+from resumed.actors.mailbox import Message
+from resumed.actors.straight import Drawn
 from resumed.schemas import events, frames
-from resumed.schemas.instant import Instant
 from resumed.schemas.job import Ending, ItemState
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
@@ -159,7 +159,7 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
     def doomed(event: object) -> bool:
         return isinstance(event, events.Returned) and event.unit == "b"
 
-    real, run, turn = jobs.transition, jobs.JobActor.run, jobs.JobActor._turn
+    real, run, turn = jobs.transition, jobs.JobActor.run, jobs.JobActor.draw_up
 
     def mortal(snapshot: Any, event: Any, now: Any) -> Any:
         if snapshot.job.id == "job-3" and doomed(event) and make is not None:
@@ -178,15 +178,15 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
             hit.append(1)
             return False
 
-    async def early(actor: jobs.JobActor) -> None:
+    def early(actor: jobs.JobActor, messages: list[Message]) -> Drawn:
         mine = make is None and actor.entry.id == "job-3" and actor.snapshot.hold is None
-        if mine and any(doomed(message.event) for message in actor.entry.box.left()):
+        if mine and any(doomed(message.event) for message in messages):
             raise LeaveError
-        await turn(actor)
+        return turn(actor, messages)
 
     monkeypatch.setattr(jobs, "transition", mortal)
     monkeypatch.setattr(jobs.JobActor, "run", counted)
-    monkeypatch.setattr(jobs.JobActor, "_turn", early)
+    monkeypatch.setattr(jobs.JobActor, "draw_up", early)
 
     async def case(root: Path) -> None:
         async with cases.made(root, most_workers=4) as one:
@@ -215,14 +215,14 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
 
 def test_a_shutdown_ends_all_promptly(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one actor keeps dying, a shutdown still ends all ten jobs in good order and in time (C47)."""
-    act = jobs.JobActor._act
+    act = jobs.JobActor.act
 
-    def mortal(actor: jobs.JobActor, now: Instant) -> bool:
+    def mortal(actor: jobs.JobActor) -> bool:
         if actor.entry.id == "job-3" and actor.snapshot.tries:
             raise ValueError("a bad value")
-        return act(actor, now)
+        return act(actor)
 
-    monkeypatch.setattr(jobs.JobActor, "_act", mortal)
+    monkeypatch.setattr(jobs.JobActor, "act", mortal)
 
     async def case(root: Path) -> None:
         async with cases.made(root, most_workers=4) as one:
@@ -444,28 +444,17 @@ def test_a_frame_too_large_to_send_is_the_trys_failure(backend: str, monkeypatch
     cases.play(backend, case)
 
 
-def test_a_wake_while_the_actor_works_is_kept(backend: str) -> None:
-    """A timer that rings while the actor is busy (a checkpoint) is seen when it comes back."""
-
-    async def case(root: Path) -> None:
-        box = Mailbox()
-        box.wake()
-        await box.wait()
-
-    cases.play(backend, case)
-
-
 def test_a_job_set_aside_gives_its_slots_back(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job whose actors cannot even commit a hold is set aside, and another one gets the only worker."""
-    act = jobs.JobActor._act
+    act = jobs.JobActor.act
 
-    def mortal(actor: jobs.JobActor, now: Instant) -> bool:
-        wants = act(actor, now)
+    def mortal(actor: jobs.JobActor) -> bool:
+        wants = act(actor)
         if actor.entry.id == "bad" and actor.snapshot.tries:
             raise ValueError("a bad value")
         return wants
 
-    monkeypatch.setattr(jobs.JobActor, "_act", mortal)
+    monkeypatch.setattr(jobs.JobActor, "act", mortal)
 
     async def case(root: Path) -> None:
         async with cases.made(root, most_workers=1) as one:

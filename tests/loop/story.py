@@ -194,7 +194,7 @@ class Story:
         places: list[tuple[Any, str]] = [
             (jobs, "transition"),
             (jobs.JobActor, "_adopt"),
-            (jobs.JobActor, "_act"),
+            (jobs.JobActor, "act"),
             (workshop.Workshop, "run"),
             (workshop.Workshop, "stop"),
             (workshop.Workshop, "ended"),

@@ -16,6 +16,7 @@ import anyio.abc
 from attrs import define, field, frozen
 from faults.seam import Killed, Seam
 
+from resumed.actors.disk import Done
 from resumed.actors.door import Door
 from resumed.actors.entry import JobEntry, Stage
 from resumed.actors.machine.apply import apply
@@ -259,6 +260,20 @@ class Daemon:
     async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
         """A commit is a handed-over call like any other."""
         await self.call(journal.append, raw, sequence, digest)
+
+    def submit(self, journal: Journal, raw: bytes, sequence: int, digest: str, done: Done) -> None:
+        """The same, for those who do not wait."""
+        self.group.start_soon(self._submitted, (journal, raw, sequence, digest), done)
+
+    async def _submitted(self, line: tuple[Journal, bytes, int, str], done: Done) -> None:
+        try:
+            await self.append(*line)
+        except BaseException as error:
+            done(error)
+            if not isinstance(error, Exception | Killed):
+                raise
+        else:
+            done(None)
 
     async def _pause(self) -> None:
         pace, chance = self.world.pace, self.world.chance
