@@ -26,6 +26,8 @@ from .supervisor import Supervisor
 
 MOST_LIKE = 200
 """Ended jobs of one beginning that are looked at to see whether they may be seen."""
+SETTLED = 1_000_000_000
+"""Nanoseconds after which a folder's time of change tells it from what it was before."""
 HINDERED = (Stage.UNREADABLE, Stage.ASIDE)
 
 
@@ -44,6 +46,7 @@ class Finder:
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
+        self._counted: tuple[tuple[int, int, int], int] | None = None
 
     # ---- one job --------------------------------------------------------------------------------------
 
@@ -192,6 +195,24 @@ class Finder:
         shown = [self._row(entry) for entry in self._in_sight(sight)]
         return sorted((row for row in shown if row is not None), key=lambda row: (row.created, row.id))
 
+    def count_aside(self) -> tuple[int, tuple[str, ...]]:
+        """How many jobs lie in the quarantine, and why it cannot be told when it cannot.
+
+        It is listed again only when the folder changed, or did so lately: then it may again, unseen.
+        """
+        layout, now = self._supervisor.layout, self._supervisor.clock.now()
+        mark = quarantine.mark(layout)
+        if self._counted is not None and mark == self._counted[0]:
+            return self._counted[1], ()
+        self._counted = None
+        try:
+            many = quarantine.count(layout)
+        except StoreError as error:
+            return 0, (_unlisted(error),)
+        if mark is not None and now.wall * 1000 - mark[2] > SETTLED:
+            self._counted = mark, many
+        return many, ()
+
     def counts(self, sight: Sight = EVERYTHING) -> dict[Status, int]:
         """How many of the open jobs stand under each status; no row is made for it."""
         now = self._supervisor.clock.now()
@@ -259,7 +280,11 @@ def listed(layout: Layout) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     try:
         return quarantine.entries(layout), ()
     except StoreError as error:
-        return (), (f"the quarantine cannot be listed: {error}",)
+        return (), (_unlisted(error),)
+
+
+def _unlisted(error: StoreError) -> str:
+    return f"the quarantine cannot be listed: {error}"
 
 
 def _aside(each: Entry) -> Quarantined:

@@ -39,10 +39,44 @@ class Placement:
 
 
 OUTSIDE = Placement(True)
+MOST_KNOWN = 1024
+
+
+class Outsiders:
+    """Processes that were found outside: while one of them lives it stays there.
+
+    When its parent dies it goes to one of that one's own forebears, and none of them is ours; so only that
+    it lives is looked at again. Who stands in a control group may be moved: with groups nothing is kept.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+
+    def note(self, pid: int, start: int | None) -> None:
+        """This process is outside."""
+        if start is not None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[pid] = start
+
+    def hold(self, pid: int, start: int | None) -> bool:
+        """Whether it was found outside, and lives."""
+        if start is None or self._known.get(pid) != start:
+            return False
+        stat = containment.stat_of(pid)
+        if stat is not None and stat[1] == start:
+            return True
+        del self._known[pid]
+        return False
 
 
 async def placed(
-    supervisor: Supervisor, groups: Groups | None, pid: int, start: int | None, uid: int
+    supervisor: Supervisor,
+    groups: Groups | None,
+    pid: int,
+    start: int | None,
+    uid: int,
+    outsiders: Outsiders | None = None,
 ) -> Placement:
     """Where the process of that pid and start time (clock ticks) stands."""
     if pid == 0:
@@ -53,6 +87,9 @@ async def placed(
     own = os.geteuid()
     if own not in (0, uid):
         # Attempts run as our own user, and no_new_privs keeps them there.
+        return OUTSIDE
+    lasting = outsiders if groups is None and not supervisor.unproven else None
+    if lasting is not None and lasting.hold(pid, start):
         return OUTSIDE
     line = await supervisor.reads.call(lineage, pid, start)
     if line is None:
@@ -68,6 +105,8 @@ async def placed(
         if left := sorted(marked & set(supervisor.unproven)):
             why = f"process {pid} bears the mark of {left[0]}, a worker of an earlier daemon"
             return Placement(False, why=why)
+    if lasting is not None:
+        lasting.note(pid, start)
     return OUTSIDE
 
 

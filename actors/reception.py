@@ -27,12 +27,11 @@ from resumed.schemas.workflow import Contract
 from . import outputs, places, placing, refusals, views
 from .controlgroups import Groups
 from .door import Door
-from .entry import JobEntry
-from .finder import HINDERED, Finder, Located, listed
+from .finder import HINDERED, Finder, Located
 from .lookback import Lookback, Piece
 from .machine.transition import transition
 from .mailbox import Message, Reply
-from .placing import Placement
+from .placing import Outsiders, Placement
 from .printed import Printed, printed
 from .retirement import Retirement
 from .sight import EVERYTHING, Sight
@@ -59,6 +58,7 @@ class Reception:
         self._finder = Finder(supervisor)
         self._door = door
         self._groups = groups
+        self._outsiders = Outsiders()
         self._house = house
         self._shelf = shelf
         self._trouble = trouble
@@ -176,7 +176,7 @@ class Reception:
 
     async def placed(self, pid: int, start: int | None, uid: int) -> Placement:
         """Where a process stands to the process trees of attempts: whose of them it may be part of."""
-        return await placing.placed(self._supervisor, self._groups, pid, start, uid)
+        return await placing.placed(self._supervisor, self._groups, pid, start, uid, self._outsiders)
 
     def rows(self, sight: Sight = EVERYTHING) -> list[JobRow]:
         """The open jobs in sight, oldest first; those that cannot be read as quarantined."""
@@ -267,19 +267,20 @@ class Reception:
         """The daemon itself: open jobs are counted as far as in sight, troubles are for who sees all."""
         supervisor = self._supervisor
         counts = self._finder.counts(sight)
-        aside, hindrances = listed(supervisor.layout)
-        hindered = sum(entry.stage in HINDERED for entry in supervisor.entries.values())
+        aside, hindrances = self._finder.count_aside()
         names, problems = self._shelf()
         now = supervisor.clock.now()
         disk = self._trouble.line() if self._trouble is not None else ()
         troubles = problems + hindrances + supervisor.workshop.slots.troubles()
-        troubles += tuple(_troubles(list(supervisor.entries.values())))
+        # Whoever cannot be read says why: one look at each serves both.
+        troubled = [entry for entry in supervisor.entries.values() if entry.trouble]
+        troubles += tuple(f"{entry.id}: {entry.trouble}" for entry in troubled[:20])
         return HouseView(
             uptime=(now.up - self._since.up) // MICRO,
             open=len(supervisor.entries) if sight.everything else sum(counts.values()),
             running=counts.get(Status.RESUMING, 0) + counts.get(Status.RUNNING, 0),
             held=counts.get(Status.HELD, 0),
-            quarantined=len(aside) + hindered,
+            quarantined=aside + sum(entry.stage in HINDERED for entry in troubled),
             ended=supervisor.roll.ended,
             workers=len(supervisor.workshop.slots.hands),
             loading=supervisor.loading,
@@ -302,7 +303,3 @@ class Reception:
                 if watcher in entry.watchers:
                     entry.watchers.remove(watcher)
         return None
-
-
-def _troubles(entries: list[JobEntry]) -> list[str]:
-    return [f"{entry.id}: {entry.trouble}" for entry in entries if entry.trouble][:20]

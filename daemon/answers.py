@@ -8,6 +8,7 @@ job runs; only then the method's own code runs.
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cache
 from typing import Any
 
 import attrs
@@ -56,33 +57,46 @@ class Answers:
     desk: Desk
     release: str
 
-    async def to(self, call: Call, peer: Peer) -> AsyncGenerator[bytes, None]:
-        """The messages that answer a call: one, or for a streaming method one after the other."""
+    async def one(self, call: Call, peer: Peer) -> bytes:
+        """The message that answers a call without `more`."""
         try:
             if call.interface == varlink.SERVICE:
-                yield varlink.spell_answer(self._about_the_service(call))
-                return
-            method = self._permitted(call, peer)
-            asked: Any = codec.from_plain(
-                _without_nulls(call, method), method.takes, f"cannot read the parameters of {call.method}"
-            )
-            if not REQUEST.match(getattr(asked, "request", "") or "-"):
-                what = f"cannot read the parameters of {call.method}"
-                raise FaultyInputError(what, ("expected up to 128 visible ASCII characters @ $.request",))
-            if method.over is Over.JOB:
-                asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
-            elif method.role in DECIDING:
-                await self._refuse_insiders(call, peer, None)
-            stream = method.stream if call.more or method.serve is None else None
-            if stream is None:
+                return varlink.spell_answer(self._about_the_service(call))
+            method, asked = await self._asked(call, peer)
+            assert method.serve is not None
+            return _spell(call, await method.serve(self.desk, peer, asked))
+        except Exception as error:  # noqa: BLE001  # one call's failure must not end the daemon
+            return varlink.spell_fault(_fault_of(error, call))
+
+    async def to(self, call: Call, peer: Peer) -> AsyncGenerator[bytes, None]:
+        """The messages that answer a call: one, or for a streaming method one after the other."""
+        if not call.more or call.interface == varlink.SERVICE:
+            yield await self.one(call, peer)
+            return
+        try:
+            method, asked = await self._asked(call, peer)
+            if method.stream is None:
                 assert method.serve is not None
                 yield _spell(call, await method.serve(self.desk, peer, asked))
                 return
-            async with aclosing(stream(self.desk, peer, asked)) as answers:
+            async with aclosing(method.stream(self.desk, peer, asked)) as answers:
                 async for answer, goes_on in answers:
                     yield _spell(call, answer, continues=goes_on)
-        except Exception as error:  # noqa: BLE001  # one call's failure must not end the daemon
+        except Exception as error:  # noqa: BLE001  # the same
             yield varlink.spell_fault(_fault_of(error, call))
+
+    async def _asked(self, call: Call, peer: Peer) -> tuple[Method, Any]:
+        """The method, and its parameters as a record, once the peer may call it with them."""
+        method = self._permitted(call, peer)
+        what = f"cannot read the parameters of {call.method}"
+        asked: Any = codec.from_plain(_without_nulls(call, method), method.takes, what)
+        if not REQUEST.match(getattr(asked, "request", "") or "-"):
+            raise FaultyInputError(what, ("expected up to 128 visible ASCII characters @ $.request",))
+        if method.over is Over.JOB:
+            asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
+        elif method.role in DECIDING:
+            await self._refuse_insiders(call, peer, None)
+        return method, asked
 
     def _permitted(self, call: Call, peer: Peer) -> Method:
         if call.interface != control.INTERFACE:
@@ -163,23 +177,26 @@ def _description(name: object) -> str:
             raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="interface")
 
 
+@cache
+def _optional(takes: type) -> frozenset[str]:
+    return frozenset(each.name for each in attrs.fields(takes) if each.default is not attrs.NOTHING)
+
+
 def _without_nulls(call: Call, method: Method) -> dict[str, Any]:
     """The parameters without those left out by a null, where the interface lets them be left out."""
-    optional = {each.name for each in attrs.fields(method.takes) if each.default is not attrs.NOTHING}
+    if None not in call.parameters.values():
+        return call.parameters
+    optional = _optional(method.takes)
     return {
         name: value for name, value in call.parameters.items() if not (value is None and name in optional)
     }
-
-
-def _plain_enum(_record: object, _field: object, value: Any) -> Any:
-    return getattr(value, "value", value)
 
 
 def _spell(call: Call, answer: Any, *, continues: bool = False) -> bytes:
     """An answer's message; records are written whole, so that no reader needs to know our defaults."""
     if isinstance(answer, Refusal):
         return varlink.spell_fault(_fault_of_refusal(answer, call))
-    message = varlink.spell_answer(attrs.asdict(answer, value_serializer=_plain_enum), continues=continues)
+    message = varlink.spell_answer(answer, continues=continues)
     if len(message) > control.MAX_MESSAGE:
         reason = "the answer is too long for one message: ask for less, or with `more`"
         return varlink.spell_fault(_fault_of_refusal(Refusal(code="too_long", reason=reason), call))

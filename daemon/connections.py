@@ -55,7 +55,7 @@ OVERLOAD_PAUSE = 0.1
 EVICTION_PAUSE = 0.001
 """Seconds: with 128 places, each connection has at least an eighth of a second to say something."""
 LOOK_EVERY = 2.0
-"""Seconds after which a socket that was swept is bound anew, at the latest."""
+"""Seconds after which a socket that was swept is bound anew, and who is silent too long is shown out."""
 
 log = logging.getLogger(__name__)
 
@@ -70,10 +70,24 @@ class Connection:
     permitted: Callable[[Peer], Peer]
     busy: bool = False
     scope: anyio.CancelScope = field(factory=anyio.CancelScope)
+    looks: int = 1
+    """The doorman's looks that are left until it must have said something."""
 
     def asker(self) -> Peer:
         """The peer with what it may do now: grants may be taken back while it is connected."""
-        return self.permitted(self.peer)
+        self.peer = self.permitted(self.peer)
+        return self.peer
+
+    def expect(self, seconds: float) -> None:
+        """It must say something within that time; while it is busy no time passes."""
+        self.looks = int(seconds / LOOK_EVERY) + 1
+
+    def look(self) -> None:
+        """One look went by without a word from it."""
+        if not self.busy:
+            self.looks -= 1
+            if self.looks < 0:
+                self.scope.cancel()
 
 
 Serve = Callable[[Connection], Awaitable[None]]
@@ -95,7 +109,7 @@ class Doorman:
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Accepts until cancelled; every error but the overload ones is a crash."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._look_after_the_seat)
+            tasks.start_soon(self._look_around)
             task_status.started()
             while True:
                 try:
@@ -118,9 +132,12 @@ class Doorman:
             silent.scope.cancel()
         await anyio.sleep(OVERLOAD_PAUSE)
 
-    async def _look_after_the_seat(self) -> None:
+    async def _look_around(self) -> None:
+        """After the seat, and for who says nothing."""
         while True:
             await anyio.sleep(LOOK_EVERY)
+            for each in self._held:
+                each.look()
             try:
                 if self._seat.look():
                     log.warning("The socket %s had been replaced and was bound anew.", self._seat.path)
@@ -204,7 +221,8 @@ class Doorman:
 
     def permitted(self, peer: Peer) -> Peer:
         """The peer with what it may do by the grants in force now."""
-        return evolve(peer, permit=self._grants.permit(peer.uid, (peer.gid, *peer.groups)))
+        permit = self._grants.permit(peer.uid, (peer.gid, *peer.groups))
+        return peer if peer.permit is permit else evolve(peer, permit=permit)
 
 
 def _name_of(uid: int) -> str | None:

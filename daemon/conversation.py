@@ -6,6 +6,7 @@ Nothing of a peer waits in an unbounded queue: one message in, one message out, 
 from contextlib import aclosing
 
 import anyio
+from anyio.lowlevel import checkpoint
 from attrs import frozen
 
 from resumed.schemas import control
@@ -20,7 +21,11 @@ FIRST_BYTE = 5.0
 IDLE = 600.0
 WHOLE_MESSAGE = 30.0
 SEND = 30.0
-"""Seconds: from accept to the first byte, between calls, for one whole message, for taking an answer."""
+"""Seconds: from accept to the first byte, between calls, for one whole message, for taking an answer.
+
+All but the last are kept by the doorman's looks, and so by as much longer as lies between two of them: a
+timer for each message costs as much as reading it.
+"""
 
 _TOO_LONG = FaultyInputError("cannot read the call", (f"longer than {control.MAX_MESSAGE} bytes",))
 
@@ -44,16 +49,19 @@ class Conversation:
             patience = IDLE
 
     async def _next_message(self, patience: float) -> bytes | None:
-        """The next whole message; None when the peer is gone, or took too long for it."""
+        """The next whole message; None when the peer is gone."""
         try:
-            with anyio.move_on_after(patience):
-                if self.splitter.empty and not await self._read_more():
-                    return None
-            with anyio.move_on_after(WHOLE_MESSAGE if not self.splitter.empty else 0):
-                while (message := self.splitter.take()) is None:
-                    if not await self._read_more():
-                        return None
+            if (message := self.splitter.take()) is not None:
+                await checkpoint()  # many that came together must not keep the loop
                 return message
+            begun = not self.splitter.empty
+            self.connection.expect(WHOLE_MESSAGE if begun else patience)
+            while await self._read_more():
+                if (message := self.splitter.take()) is not None:
+                    return message
+                if not begun:
+                    begun = True
+                    self.connection.expect(WHOLE_MESSAGE)
         except OversizeError:
             await self._send(varlink.spell_fault(faulty(_TOO_LONG)))
         return None
@@ -64,8 +72,12 @@ class Conversation:
         return bool(chunk)
 
     async def _send(self, message: bytes) -> bool:
-        with anyio.move_on_after(SEND):
-            return await self.connection.stream.send(message)
+        sent = self.connection.stream.send_some(message)
+        if sent == len(message):
+            return True
+        if sent >= 0:
+            with anyio.move_on_after(SEND):
+                return await self.connection.stream.send(message[sent:])
         return False
 
     async def _answer(self, raw: bytes) -> bool:
@@ -77,24 +89,26 @@ class Conversation:
             return False
         if call.more:
             return await self._stream(call)
-        return await self._say(call)
-
-    async def _say(self, call: Call) -> bool:
-        """Sends the answers of a call; False when the peer is gone."""
-        async with aclosing(self.answers.to(call, self.connection.asker())) as answers:
-            async for message in answers:
-                if not call.oneway and not await self._send(message):
-                    return False
-        return True
+        message = await self.answers.one(call, self.connection.asker())
+        return call.oneway or await self._send(message)
 
     async def _stream(self, call: Call) -> bool:
-        """The same for a call whose answers may go on for hours: it stops at once when the peer hangs up."""
+        """Sends answers that may go on for hours; it stops at once when the peer hangs up. False when the
+        peer is gone."""
         said = False
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_at_hang_up, tasks.cancel_scope)
             said = await self._say(call)
             tasks.cancel_scope.cancel()
         return said
+
+    async def _say(self, call: Call) -> bool:
+        async with aclosing(self.answers.to(call, self.connection.asker())) as answers:
+            async for message in answers:
+                if not call.oneway and not await self._send(message):
+                    return False
+                await checkpoint()
+        return True
 
     async def _stop_at_hang_up(self, scope: anyio.CancelScope) -> None:
         """Reads on meanwhile, no more than one message's bound, to see the end."""

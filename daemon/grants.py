@@ -135,6 +135,9 @@ def problems_of(grants: Iterable[Grant], path: str) -> Iterator[str]:
                 yield f"expected a workflow's name, got {name!r} @ {at}.workflows[{number}]"
 
 
+MOST_GIVEN = 256
+"""Permits that are kept, one for each user and its groups."""
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,255}\$?\Z")
 
 
@@ -152,10 +155,13 @@ class Grants:
         self._users: dict[str, int] = {}
         self._groups: dict[str, int] = {}
         self._said: tuple[str, ...] = ()
+        self._given: dict[tuple[int, tuple[int, ...]], Permit] = {}
+        """What was worked out since the grants and the numbers behind their names last changed."""
 
     def replace(self, grants: tuple[Grant, ...]) -> None:
         """These are in force from the next call on; their names that are not known yet, once looked up."""
         self.grants = grants
+        self._given = {}
 
     def look_up(self) -> None:
         """Ask the host for the names that are not known yet; that may take time: call it beside the loop."""
@@ -167,6 +173,7 @@ class Grants:
         for name in self._unknown("groups", self._groups):
             if (gid := _group(name)) is not None:
                 self._groups[name] = gid
+        self._given = {}
         if self.unknown and self.unknown != self._said:
             log.warning("Grants name %s: not known to this host.", ", ".join(self.unknown))
         self._said = self.unknown
@@ -183,6 +190,16 @@ class Grants:
 
     def permit(self, uid: int, gids: Iterable[int]) -> Permit:
         """What a user in these groups may do."""
+        key = uid, tuple(gids)
+        given = self._given
+        if (found := given.get(key)) is None:
+            if len(given) >= MOST_GIVEN:
+                given.clear()
+            # Where a look-up beside the loop ends meanwhile, this goes into the table that it has put away.
+            found = given[key] = self._permit(*key)
+        return found
+
+    def _permit(self, uid: int, gids: tuple[int, ...]) -> Permit:
         if uid in self.ours:
             return Permit(uid, tuple(Scope(role) for role in Role))
         groups = frozenset(gids)

@@ -17,6 +17,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from resumed.actors.containment import start_time
+from resumed.actors.readable import Chunks
 from resumed.schemas.errors import BusyError, StoreError
 
 from .peers import Peer
@@ -42,37 +43,41 @@ class Stream:
     def __init__(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
         self._socket = accepted
+        self._chunks = Chunks(accepted.fileno(), self._read)
+
+    def _read(self) -> bytes | None:
+        try:
+            return self._socket.recv(CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError:
+            return b""
 
     async def receive(self) -> bytes:
         """The next bytes; none when the peer is gone."""
-        while True:
-            # Before the bytes are taken: whoever is cut off while it waits has lost none of them. And a peer
-            # that always has more to say must not keep the loop.
-            await checkpoint()
-            try:
-                return self._socket.recv(CHUNK)
-            except BlockingIOError:
-                await anyio.wait_readable(self._socket)
-            except OSError:
-                return b""
+        return await self._chunks.next()
+
+    def send_some(self, message: bytes) -> int:
+        """How many bytes of it the kernel took at once; -1 when the peer is gone."""
+        try:
+            return self._socket.send(message, socket.MSG_NOSIGNAL)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            return -1
 
     async def send(self, message: bytes) -> bool:
         """Sends all of it, as fast as the peer reads; False when the peer is gone."""
-        rest = memoryview(message)
-        while rest:
-            try:
-                sent = self._socket.send(rest, socket.MSG_NOSIGNAL)
-            except BlockingIOError:
-                await anyio.wait_writable(self._socket)
-            except OSError:
+        while (sent := self.send_some(message)) < len(message):
+            if sent < 0:
                 return False
-            else:
-                rest = rest[sent:]
-        await checkpoint()
+            message = message[sent:]
+            await anyio.wait_writable(self._socket)
         return True
 
     def close(self) -> None:
         """Ends the connection; what was sent still arrives."""
+        self._chunks.close()
         self._socket.close()
 
     def peer(self) -> Peer:

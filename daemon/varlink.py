@@ -126,12 +126,12 @@ def read_call(raw: bytes) -> Call:
     return Call(**value)
 
 
-def spell_answer(parameters: dict[str, Any], *, continues: bool = False) -> bytes:
-    """The message of one answer; `continues` says that more follow."""
+def spell_answer(parameters: object, *, continues: bool = False) -> bytes:
+    """The message of one answer, a record or a plain object; `continues` says that more follow."""
     answer: dict[str, Any] = {"parameters": parameters}
     if continues:
         answer["continues"] = True
-    return codec.dump_plain(answer) + b"\0"
+    return codec.dump_whole(answer) + b"\0"
 
 
 def spell_fault(fault: Fault) -> bytes:

@@ -303,6 +303,21 @@ def dump_plain(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
+def dump_whole(value: Any) -> bytes:
+    """A plain value with records in it as compact JSON bytes; each record with all its fields, in order."""
+    return orjson.dumps(value, default=_whole)
+
+
+def _whole(record: Any) -> dict[str, Any]:
+    names = _NAMES.get(type(record))
+    if names is None:
+        names = _NAMES[type(record)] = tuple(each.name for each in attrs.fields(type(record)))
+    return {name: getattr(record, name) for name in names}
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+
+
 def dump_pretty(value: Any) -> bytes:
     """A plain value as indented JSON that ends with a newline."""
     return orjson.dumps(value, option=strict.PRETTY)

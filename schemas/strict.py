@@ -44,6 +44,10 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+"""Made once: `json.loads` makes a new one at each call with hooks."""
+
+
 def step(path: str, key: str) -> str:
     """The path of a key below `path`, as problems show it."""
     return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(key)}]"
@@ -127,7 +131,7 @@ def parse(raw: bytes, what: str) -> Any:
     """The plain value of strict JSON bytes; FaultyInputError (begun by `what`) for anything else."""
     try:
         text = raw.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
+        value = _DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise FaultyInputError(what, (f"not UTF-8 at byte {error.start}",)) from None
     except RecursionError:

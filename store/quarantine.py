@@ -78,6 +78,23 @@ def entries(layout: Layout) -> tuple[Entry, ...]:
     return tuple(_entry(layout, name) for name in names if not _is_reason(layout.quarantine / name))
 
 
+def count(layout: Layout) -> int:
+    """How many jobs are set aside; UnreadableError when the quarantine itself cannot be listed."""
+    with durable.reading(layout.quarantine):
+        names = durable.names(layout.quarantine)
+    return sum(not _is_reason(layout.quarantine / name) for name in names)
+
+
+def mark(layout: Layout) -> tuple[int, int, int] | None:
+    """What changes when a job comes in or goes: the folder's device, inode and time of change, in
+    nanoseconds; None when it cannot be looked at. Changes within one tick of the kernel may share a mark."""
+    try:
+        found = durable.status(layout.quarantine)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
 def find(layout: Layout, job_id: str) -> Entry | None:
     """The job of that id if it is set aside; UnreadableError when that cannot be told."""
     with durable.reading(layout.quarantine / job_id):

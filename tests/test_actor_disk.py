@@ -1,8 +1,10 @@
 """The disk threads: every call handed over is answered, however many end at once."""
 
 import os
+import socket
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from resumed.actors import readable
@@ -77,3 +79,37 @@ async def test_watch_ends_with_its_scope() -> None:
         os.close(bell)
 
     assert 0 == heard
+
+
+@pytest.mark.anyio
+async def test_chunks_lose_nothing() -> None:
+    """What came while nobody waited, or to one who was cut off, is the next one's; of a peer that says ever
+    more no more than one chunk is taken before it is asked for; the end is told each time."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    taken: list[bytes] = []
+
+    def read() -> bytes | None:
+        try:
+            taken.append(ours.recv(4))
+        except BlockingIOError:
+            return None
+        return taken[-1]
+
+    chunks = readable.Chunks(ours.fileno(), read)
+    with anyio.fail_after(10):
+        with anyio.move_on_after(0):
+            await chunks.next()
+        theirs.send(b"one.two.three.")
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        assert len(taken) <= 1
+        found = [await chunks.next() for _ in range(3)]
+        theirs.send(b"more")
+        theirs.close()
+        found += [await chunks.next() for _ in range(4)]
+    chunks.close()
+    ours.close()
+
+    assert b"one.two.three.more" == b"".join(found)
+    assert [b"", b""] == found[-2:]

@@ -95,6 +95,41 @@ async def test_process_in_a_workers_group_is_inside(tmp_path: Path) -> None:
     assert (await place(house(), os.getppid(), groups=cast(Groups, outside))).outside
 
 
+async def test_who_was_found_outside_stays_there_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parents are walked up to once; that it lives is looked at each time, and where control groups are
+    delegated, or a worker of before may still live, everything is."""
+    supervisor, outsiders, own = house(), placing.Outsiders(), os.geteuid()
+    walked: list[int] = []
+    lineage = placing.lineage
+
+    def counted(pid: int, start: int | None) -> tuple[int, ...] | None:
+        walked.append(pid)
+        return lineage(pid, start)
+
+    monkeypatch.setattr(placing, "lineage", counted)
+    start = containment.start_time(os.getppid())
+    asked = {
+        "plain": (supervisor, None),
+        "again": (supervisor, None),
+        "unproven": (house(unproven=("w",)), None),
+    }
+    asked["groups"] = (supervisor, SimpleNamespace(worker_of=lambda pid: ""))
+    steps = {}
+    for name, (one, groups) in asked.items():
+        found = await placing.placed(one, groups, os.getppid(), start, own, outsiders)
+        steps[name] = (found.outside, len(walked))
+
+    assert {"plain": (True, 1), "again": (True, 1), "unproven": (True, 2), "groups": (True, 3)} == steps
+    with child() as ours:
+        outsiders.note(ours.pid, containment.start_time(ours.pid))
+        gone, born = ours.pid, containment.start_time(ours.pid)
+        assert outsiders.hold(gone, born)
+        assert not outsiders.hold(gone, None)
+    ended = await placing.placed(supervisor, None, gone, born, own, outsiders)
+
+    assert (False, frozenset()) == (ended.outside, ended.jobs)
+
+
 async def test_child_of_ours_is_inside() -> None:
     """Whatever is below us is an attempt's, of the jobs whose tries its keeper's worker holds."""
     with child() as one, child() as other:
