@@ -107,6 +107,7 @@ PERSONS = {
     "cancel": "canceled",
     "retry": "retried",
     "skip": "left out",
+    "reopen": "reopened",
     "extend": "extended",
 }
 """Requests of persons -> the word for what they did."""

@@ -8,7 +8,7 @@ from resumed.schemas.views import Possible
 
 from .machine import standing
 
-STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "extend"})
+STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "reopen", "extend"})
 """Verbs that change a job."""
 BOUND = frozenset({Status.HELD, Status.PAUSED})
 """Where a job stands still, so that a command can be bound to the record that it was read from."""

@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 
 from resumed.schemas import control, limits, times
 from resumed.schemas.errors import FaultyInputError
-from resumed.schemas.events import Cancel, Extend, Pause, Request, Resume, Retry, Skip
+from resumed.schemas.events import Cancel, Extend, Pause, Reopen, Request, Resume, Retry, Skip
 from resumed.schemas.job import Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import ItemRow, JobRow, JobView, Told
@@ -99,6 +99,20 @@ class ItemsAsked:
     job: str
     items: tuple[str, ...] = ()
     reason: str = ""
+    record: int = 0
+    request: str = ""
+
+
+@frozen(kw_only=True)
+class ReopenAsked:
+    """A job, those of its items that shall begin again, and why: a reason that is kept. Both must be there.
+
+    `record` and `request` as for Resume.
+    """
+
+    job: str
+    items: tuple[str, ...]
+    reason: str
     record: int = 0
     request: str = ""
 
@@ -278,6 +292,11 @@ async def skip(desk: Desk, peer: Peer, asked: ItemsAsked) -> ToldAnswer | Refusa
     return await _tell(desk, peer, asked, Skip, items=asked.items)
 
 
+async def reopen(desk: Desk, peer: Peer, asked: ReopenAsked) -> ToldAnswer | Refusal:
+    """Begin items again that have been settled, also those that are done."""
+    return await _tell(desk, peer, asked, Reopen, items=asked.items)
+
+
 async def extend(desk: Desk, peer: Peer, asked: ExtendAsked) -> ToldAnswer | Refusal:
     """Let a job use more than so far, within what its workflow allows, now or when the job came in."""
     row = await _row(desk, asked.job)
@@ -306,7 +325,7 @@ async def extend(desk: Desk, peer: Peer, asked: ExtendAsked) -> ToldAnswer | Ref
 async def _tell(
     desk: Desk,
     peer: Peer,
-    asked: ReasonAsked | PauseAsked | ItemsAsked | ExtendAsked,
+    asked: ReasonAsked | PauseAsked | ItemsAsked | ReopenAsked | ExtendAsked,
     kind: Callable[..., Request],
     **more: object,
 ) -> ToldAnswer | Refusal:

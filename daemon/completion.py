@@ -20,9 +20,13 @@ FILES = ":files"
 """Said to a shell that shall complete file names itself."""
 MOST = 500
 
-OPEN = ("pause", "resume", "cancel", "retry", "skip", "extend")
+OPEN = ("pause", "resume", "cancel", "retry", "skip", "reopen", "extend")
 """Verbs about open jobs only; the others look at ended ones too."""
-ITEM_STATES = {"output": ("done",), "retry": ("failed", "held", "skipped")}
+ITEM_STATES = {
+    "output": ("done",),
+    "retry": ("failed", "held", "skipped"),
+    "reopen": ("done", "failed", "held", "skipped"),
+}
 """Verbs that only make sense for items in these states."""
 
 Found = list[tuple[str, str]]

@@ -121,8 +121,9 @@ def _steer(made: argparse.ArgumentParser) -> None:
     _said(made)
 
 
-def _said(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--reason", default="", metavar="TEXT", help="kept in the job's history")
+def _said(made: argparse.ArgumentParser, *, needed: bool = False) -> None:
+    told = "kept in the job's history" + ("; it must be there" if needed else "")
+    made.add_argument("--reason", default="", required=needed, metavar="TEXT", help=told)
     made.add_argument(
         "--record", type=_count, default=0, metavar="N", help="only if the job still stands at this record"
     )
@@ -147,6 +148,12 @@ def _items(made: argparse.ArgumentParser) -> None:
     _job(made)
     made.add_argument("items", metavar="ITEM", nargs="*", help="these items; else all failed and held ones")
     _said(made)
+
+
+def _reopen(made: argparse.ArgumentParser) -> None:
+    _job(made)
+    made.add_argument("items", metavar="ITEM", nargs="+", help="these items; each must have been settled")
+    _said(made, needed=True)
 
 
 def _quarantine(made: argparse.ArgumentParser) -> None:
@@ -301,6 +308,14 @@ VERBS = (
         "leave items out (all failed and held ones, when none is named) and go on with the others",
         "resumectl skip attic day-1.log --reason 'empty file'",
         _items,
+    ),
+    Verb(
+        "reopen",
+        "control",
+        "verbs_steer:steer",
+        "begin settled items again, also done ones; what was accepted stays in the job's history",
+        "resumectl reopen attic day-1.log --reason 'its source was cut short'",
+        _reopen,
     ),
     Verb(
         "status",

@@ -21,6 +21,7 @@ from .api_jobs import (
     ListAsked,
     PauseAsked,
     ReasonAsked,
+    ReopenAsked,
     RowAnswer,
     ShowAnswer,
     ShowAsked,
@@ -96,6 +97,7 @@ METHODS = {
     "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),
     "Cancel": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.cancel),
     "Retry": Method(Role.OPERATOR, Over.JOB, ItemsAsked, ToldAnswer, api_jobs.retry),
+    "Reopen": Method(Role.OPERATOR, Over.JOB, ReopenAsked, ToldAnswer, api_jobs.reopen),
     "Extend": Method(Role.OPERATOR, Over.JOB, ExtendAsked, ToldAnswer, api_jobs.extend),
     "Skip": Method(Role.OPERATOR, Over.JOB, ItemsAsked, ToldAnswer, api_jobs.skip),
 }

@@ -1,4 +1,4 @@
-"""The verbs that change a job: pause, resume, cancel, retry, skip, extend."""
+"""The verbs that change a job: pause, resume, cancel, retry, skip, reopen, extend."""
 
 import argparse
 from typing import Any
@@ -12,9 +12,9 @@ from .screen import Screen
 
 
 def steer(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
-    """Pause, resume, cancel, retry, skip, extend."""
+    """Pause, resume, cancel, retry, skip, reopen, extend."""
     parameters: dict[str, Any] = {"job": asked.job, "reason": asked.reason, "record": asked.record}
-    if asked.verb in ("retry", "skip"):
+    if asked.verb in ("retry", "skip", "reopen"):
         parameters["items"] = asked.items
     if asked.verb == "extend":
         limits = ("usd", "tokens", "turns", "active_time", "deadline")

@@ -70,6 +70,17 @@ class Skip:
 
 
 @frozen(kw_only=True)
+class Reopen:
+    """Begin items again that have been settled: the ones named, also those that are done."""
+
+    by: Person
+    items: tuple[str, ...] = ()
+    reason: str = ""
+    record: int = 0
+    request: str = ""
+
+
+@frozen(kw_only=True)
 class Extend:
     """Let the job use more: each limit named (None: not this one) is raised to that value, as far as its
     workflow allows. `deadline` is a moment or a span from now, as `times` reads it; `active_time` is seconds.
@@ -173,7 +184,7 @@ class Settle:
 
 Deciding = Approve | Deny | SendBack | Revoke | Reply | Settle
 """What people decide about effects, drafts and questions."""
-Request = Pause | Resume | Cancel | Retry | Skip | Extend
+Request = Pause | Resume | Cancel | Retry | Skip | Reopen | Extend
 
 
 # Reports.

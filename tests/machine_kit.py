@@ -295,6 +295,7 @@ def in_words(words: str) -> events.Request:
         "cancel": events.Cancel,
         "retry": events.Retry,
         "skip": events.Skip,
+        "reopen": events.Reopen,
     }
     request: events.Request = kinds[verb](by=ANNA, **({"items": tuple(items)} if items else {}))
     return request
@@ -308,6 +309,7 @@ REQUESTS: dict[str, events.Request] = {
     "retry": events.Retry(by=ANNA),
     "skip": events.Skip(by=ANNA),
 }
+REOPEN = events.Reopen(by=ANNA, items=("a",), reason="wrong page")
 EXTEND = events.Extend(by=ANNA, usd="100", active_time=9e6)
 
 STOPS: dict[StopReason, Any] = {

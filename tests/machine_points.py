@@ -216,6 +216,10 @@ def _skip(play: Play, unit: str) -> Verdict:
     return play.tell(events.Skip(by=ANNA, items=(unit,) if unit else ()))
 
 
+def _reopen(play: Play, unit: str) -> Verdict:
+    return play.tell(events.Reopen(by=ANNA, items=(unit or "a",), reason="wrong"))
+
+
 def _start_comes(play: Play, unit: str) -> Verdict:
     """Far from any other limit: what runs has no time limit meanwhile."""
     del unit
@@ -250,6 +254,7 @@ CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "the try's time limit": _timeout,
     "`skip`": _skip,
     "`retry`": lambda play, unit: play.tell(events.Retry(by=ANNA)),
+    "`reopen`": _reopen,
     "`extend --usd 2`": lambda play, unit: play.tell(events.Extend(by=ANNA, usd="2")),
     "its active time is used up": _active_time,
     "the wall clock is set past its deadline": _past_deadline,

@@ -49,6 +49,7 @@ SHAPES = {
     "cancel": ("one", "told"),
     "retry": ("one", "told"),
     "skip": ("one", "told"),
+    "reopen": ("one", "told"),
     "extend": ("one", "told"),
     "status": ("one", "house, you"),
     "workflows": ("one", "workflows, problems"),

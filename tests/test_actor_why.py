@@ -310,6 +310,8 @@ def lives() -> Iterator[Play]:
     play.start("c")
     play.does(play.gone("c"))
     play.does(events.Skip(by=ANNA, items=("c",), reason="empty"))
+    play.does(events.Reopen(by=ANNA, items=("c",), reason="not empty"))
+    play.does(events.Skip(by=ANNA, items=("c",), reason="empty"))
     play.does(events.Retry(by=ANNA, items=("c",)))
     play.start("c")
     play.answer("c", decisions.NextStep(step="write"))
@@ -370,6 +372,7 @@ def test_every_kind_of_event_has_its_word() -> None:
         ("resume", "continued"): "by anna",
         ("skip", "left out"): "1 item by anna: empty",
         ("retry", "retried"): "1 item by anna",
+        ("reopen", "reopened"): "1 item by anna: not empty",
         ("cancel", "canceled"): "by anna: enough",
         ("admit", "admitted"): "with 1 item, for ada",
         ("raised", "failed"): "b, try 1: ValueError: no such page",
@@ -493,6 +496,7 @@ REQUESTS = {
     "cancel": events.Cancel(by=ANNA, record=2),
     "retry": events.Retry(by=ANNA, record=2),
     "skip": events.Skip(by=ANNA, record=2),
+    "reopen": events.Reopen(by=ANNA, items=("a",), reason="wrong", record=2),
 }
 
 

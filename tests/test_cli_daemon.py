@@ -85,6 +85,29 @@ def test_failed_items_hold_the_job_until_somebody_decides(daemon: Daemon) -> Non
     assert ("completed", 2) == (daemon.row("fails")["status"], daemon.row("fails")["done"])
 
 
+def test_done_item_is_begun_again_by_a_person(daemon: Daemon) -> None:
+    """While another item is stuck, a done one is reopened: done anew, from what its source is now; not twice,
+    not without a reason, not while nothing is named, and not once the job has ended."""
+    path = daemon.file("anew", "say", {"a": "one", "b": "two", "b.fail": ""})
+    job = json.loads(path.read_text())
+    job["items"] = [item for item in job["items"] if "." not in item["id"]]
+    path.write_text(json.dumps(job))
+    first = daemon.ask("submit", str(path), "--wait")
+    bare = daemon.ask("reopen", "anew", "a")
+    none = daemon.ask("reopen", "anew", "--reason", "wrong")
+    opened = daemon.ask("reopen", "anew", "a", "--reason", "wrong page")
+    second = daemon.ask("watch", "anew")
+    item = json.loads(daemon.ask("show", "anew", "--json").stdout)["job"]["items"][0]
+    told = daemon.ask("history", "anew", "a").stdout
+    output = daemon.ask("output", "anew", "a")
+    daemon.ask("skip", "anew", "b")
+    late = daemon.ask("reopen", "anew", "a", "--reason", "wrong page")
+
+    assert [11, 2, 2, 0, 11, 1] == [each.returncode for each in (first, bare, none, opened, second, late)]
+    assert ("done", 2, "one") == (item["state"], item["tries"], output.stdout)
+    assert "wrong page" in told
+
+
 def test_pause_resume_cancel(daemon: Daemon) -> None:
     """A job at work is stopped, goes on and is ended; its waiting form ends with 12."""
     path = daemon.file("stops", "slow", {"a": ""})

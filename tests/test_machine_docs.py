@@ -81,6 +81,7 @@ ALWAYS: dict[str, Callable[[Play], Verdict]] = {
     "a slot is given": lambda play: play.tell(events.Grant(unit="a", worker=WORKER)),
     "`skip`": lambda play: play.tell(events.Skip(by=ANNA, items=("a",))),
     "`retry`": lambda play: play.tell(events.Retry(by=ANNA, items=("a",))),
+    "`reopen`": lambda play: play.tell(events.Reopen(by=ANNA, items=("a",), reason="wrong")),
     "an answer comes, of no open try": lambda play: play.tell(_late()),
     "the daemon is killed": lambda play: play.tell(events.Woke()),
 }

@@ -2,7 +2,7 @@
 
 import pytest
 from attrs import evolve
-from machine_kit import ANNA, EXTEND, REQUESTS, Play
+from machine_kit import ANNA, EXTEND, REOPEN, REQUESTS, Play
 from machine_points import POINTS
 
 from resumed.actors.machine import due, standing
@@ -43,6 +43,7 @@ EVERY: dict[str, events.Event] = {
     **{f"request: {words}": request for words, request in REQUESTS.items()},
     "named retry": events.Retry(by=ANNA, items=("a",)),
     "extend": EXTEND,
+    "reopen": REOPEN,
     "named skip": events.Skip(by=ANNA, items=("a",)),
     "grant": events.Grant(unit="", worker="w"),
     "returned": events.Returned(

@@ -119,7 +119,7 @@ def test_the_deadline_ends_the_job_when_its_tries_are_gone() -> None:
     assert Ending.EXPIRED == play.snapshot.outcome.ending
 
 
-@pytest.mark.parametrize("command", ["pause", "resume", "retry", "skip"])
+@pytest.mark.parametrize("command", ["pause", "resume", "retry", "skip", "reopen"])
 def test_what_is_being_ended_takes_no_more_requests(command: str) -> None:
     """From the deadline on everything but a cancel is refused, and a cancel has nothing to add."""
     play = Play.fan_out("a", deadline=50.0)

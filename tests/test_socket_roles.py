@@ -44,7 +44,15 @@ async def ask(
     peer = Peer(pid=1, uid=uid, gid=uid, groups=(), name="anna", permit=Permit(uid, scopes))
     takes = {each.name: each.default for each in METHODS[method].takes.__attrs_attrs__}
     given = {
-        name: value for name, value in (("job", "attic"), ("file", "{}"), ("item", "a")) if name in takes
+        name: value
+        for name, value in (
+            ("job", "attic"),
+            ("file", "{}"),
+            ("item", "a"),
+            ("items", ["a"]),
+            ("reason", "so"),
+        )
+        if name in takes
     }
     call = Call(
         method=f"{control.INTERFACE}.{method}",
@@ -84,6 +92,7 @@ WHO = {
     "Cancel": {Role.OPERATOR},
     "Retry": {Role.OPERATOR},
     "Skip": {Role.OPERATOR},
+    "Reopen": {Role.OPERATOR},
     "Extend": {Role.OPERATOR},
 }
 

@@ -1,4 +1,4 @@
-"""The law of persons' requests: pause, resume, cancel, retry, skip; each is answered by value.
+"""The law of persons' requests: pause, resume, cancel, retry, skip, reopen; each is answered by value.
 
 A request that finds the job as it wants it is Unchanged, not refused: asking twice is no fault.
 """
@@ -7,6 +7,7 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.job import Ending, Hold, Item, ItemState, Mark, Outcome, StopReason
+from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 
 from . import breaker, clock, limits, publishing, reckoning, schedule, sources
@@ -18,6 +19,9 @@ Choice = str | Refusal | Unchanged
 
 ITEM_HOLDS = frozenset({"items_failed", "items_held"})
 """Codes of holds that only say that items need a person; lifted when those items are dealt with."""
+
+REOPENED = "reopened"
+"""The code of an item that a person had begin again, until it has been tried."""
 
 _STUCK = (ItemState.FAILED, ItemState.HELD)
 
@@ -220,6 +224,63 @@ def skip(draft: Draft, event: events.Skip) -> Choice:
     _lift_item_hold(draft, own=False)
     settle(draft)
     return f"skipped {_items(len(chosen))}"
+
+
+def reopen(draft: Draft, event: events.Reopen) -> Choice:
+    """Settled items begin again from their first step, also those that are done: a person's own decision.
+
+    What was accepted before stays where it was put, and in the job's history; the next output of the item is
+    another revision. Staged outputs are for `retry` and `skip`, which publish them or take them away.
+    """
+    job = draft.job.id
+    if refusal := ended(draft, "reopen") or stopping(draft, "reopen"):
+        return refusal
+    if not event.items or not event.reason.strip():
+        what = "name its items" if not event.items else "say why"
+        return Refusal(
+            code="incomplete",
+            reason=f"cannot reopen items of {job}: {what}",
+            commands=(f"resumectl show {job}",),
+        )
+    states = (ItemState.DONE, *_STUCK, ItemState.SKIPPED)
+    named = tuple(name for name in event.items if not _is_begun_again(draft, name))
+    chosen = _chosen(draft, named, "reopen", states) if named else []
+    if isinstance(chosen, Refusal):
+        return chosen
+    if not chosen:
+        return Unchanged(reason=f"nothing of {job} is left to reopen: it has been begun again already")
+    if draft.each is None:
+        return Refusal(
+            code="fan_out_over",
+            reason=f"cannot reopen items of {job}: it stands at step {draft.position.at}, and its items are "
+            "over; hand them in again as a job of their own",
+            commands=(f"resumectl show {job}",),
+        )
+    staged = next((item for item in chosen if item.id in draft.publications), None)
+    if staged is not None:
+        return Refusal(
+            code="publishing",
+            reason=f"cannot reopen {staged.id} of {job}: an output of it waits to be published; retry or "
+            "skip it first",
+            commands=(f"resumectl show {job}",),
+        )
+    draft.put_many([_begun_again(draft, item, event.reason) for item in chosen])
+    _lift_item_hold(draft, own=False)
+    settle(draft)
+    return f"reopened {_items(len(chosen))}"
+
+
+def _is_begun_again(draft: Draft, name: str) -> bool:
+    item = draft.items.get(name)
+    return item is not None and item.state is ItemState.PENDING and item.code == REOPENED
+
+
+def _begun_again(draft: Draft, item: Item, reason: str) -> Item:
+    """The item at its first step; one that was held for its source, with the source as it was found then."""
+    first = sources.taken_up(draft, item)
+    if first is None:
+        first = enter(replaced(item, outputs=()), sources.first_step(draft))
+    return replaced(first, code=REOPENED, reason=reason)
 
 
 def _items(count: int) -> str:

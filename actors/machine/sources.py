@@ -86,7 +86,7 @@ def _judged(draft: Draft, item: Item, now: Source | None, reason: str) -> str:
 def _begun_again(draft: Draft, item: Item, now: Source, said: str) -> str:
     """The item is pinned anew and begins again; one that finds it changed twice in a row counts a failure."""
     again = item.code == CHANGED and item.state is ItemState.IN_PROGRESS
-    item, first = replaced(item, source=now), _first_step(draft)
+    item, first = replaced(item, source=now), first_step(draft)
     if item.state is ItemState.DONE or item.at != first or item.data != "{}" or item.outputs:
         item = enter(replaced(item, outputs=()), first)
     if again:
@@ -96,7 +96,7 @@ def _begun_again(draft: Draft, item: Item, now: Source, said: str) -> str:
     return "reopened"
 
 
-def _first_step(draft: Draft) -> str:
+def first_step(draft: Draft) -> str:
     """Where an item begins that is begun again: with the first step that the workflow has for items.
 
     A Python class has its steps in no order, so there it is the one that the present fan-out enters by.
@@ -113,7 +113,7 @@ def taken_up(draft: Draft, item: Item) -> Item | None:
     its first step on. None when that is not what it was held for, or there was no source to be found."""
     if item.code != CHANGED or item.seen is None:
         return None
-    return enter(replaced(item, source=item.seen, seen=None, outputs=()), _first_step(draft))
+    return enter(replaced(item, source=item.seen, seen=None, outputs=()), first_step(draft))
 
 
 def _said(old: Source, now: Source | None, reason: str) -> str:

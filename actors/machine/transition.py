@@ -21,6 +21,7 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.Cancel: ("cancel", "person", requests.cancel),
     events.Retry: ("retry", "person", requests.retry),
     events.Skip: ("skip", "person", requests.skip),
+    events.Reopen: ("reopen", "person", requests.reopen),
     events.Extend: ("extend", "person", extend.extend),
     events.Grant: ("start", "machine", work.grant),
     events.Returned: ("returned", "author", work.returned),

@@ -175,6 +175,8 @@ def placed(draft: Draft, event: events.Placed) -> Choice:
 
 def _decided(draft: Draft, unit: Item, decided: decisions.Decided, output: Artifact | None) -> str:
     if isinstance(decided, decisions.Accepted):
+        if output is not None and unit.output is not None:
+            output = evolve(output, revision=unit.output.revision + 1)  # done once before, and begun again
         draft.put(evolve(unit, state=ItemState.DONE, output=output, outputs=(), code="", reason=""))
         return "done"
     if isinstance(decided, decisions.NextStep | decisions.GoTo | decisions.FanOut):

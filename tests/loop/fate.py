@@ -66,7 +66,9 @@ class Fate:
                 made.clock.jump(draw.choice(JUMPS))
 
     def request(self) -> tuple[str, dict[str, Any]]:
-        """A person raises a limit, within what the workflow allows or beyond."""
+        """A person raises a limit, within what the workflow allows or beyond, or has an item begin again."""
+        if self.chance.random() < 0.3:
+            return "Reopen", {"items": (f"item-{self.chance.randrange(5)}",)}
         active = self.chance.choice((10.0, 25.0, 500.0, 5000.0))
         return "Extend", {"active_time": active, "deadline": self.chance.choice((None, "1h", "1s"))}
 

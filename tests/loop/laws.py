@@ -170,11 +170,11 @@ def _of_step(step: Step) -> list[str]:
             continue
         if row.number <= unit.tries:
             broken.append(f"{where}: try {row.number} after {unit.tries}")
-        if unit.state is ItemState.DONE and row.item and not _begun_again(after, unit, after.items[row.item]):
+        if unit.state is ItemState.DONE and row.item and not _begun_again(step, unit, after.items[row.item]):
             broken.append(f"{where}: {row.item} was done and started again")
     for item in before.items:
         now = after.items[item.id]
-        if item.state is ItemState.DONE and now != item and not _begun_again(after, item, now):
+        if item.state is ItemState.DONE and now != item and not _begun_again(step, item, now):
             broken.append(f"{where}: {item.id} was done and became {now}")
     return broken
 
@@ -213,10 +213,10 @@ def _of_time(step: Step) -> list[str]:
     return broken
 
 
-def _begun_again(after: Snapshot, item: Item, now: Item) -> bool:
-    """Whether what was done is done anew because its source changed and its workflow says so."""
-    reopens = after.contract.on_change is OnChange.REOPEN
-    return reopens and now.source != item.source and now.occurrence > item.occurrence
+def _begun_again(step: Step, item: Item, now: Item) -> bool:
+    """Whether what was done is done anew: a person says so, or its workflow, because its source changed."""
+    reopens = step.after.contract.on_change is OnChange.REOPEN and now.source != item.source
+    return (reopens or step.entry.transition == "reopen") and now.occurrence > item.occurrence
 
 
 def _of_runs(world: World, job: str, told: list[Step]) -> list[str]:
