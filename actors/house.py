@@ -37,6 +37,8 @@ from .workers import WorkerProcess
 
 logger = logging.getLogger(__name__)
 
+SPARED_AFTER = 0.1
+"""Seconds after which a start is over, as far as the collector is concerned."""
 SETTLE_SECONDS = 10.0
 """How long an earlier daemon's keepers may take to end what they keep."""
 
@@ -113,7 +115,6 @@ class House:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled; started once every job has its place and may be asked about."""
         self._contained.become_subreaper()
-        _spare_the_collector()
         async with anyio.create_task_group() as outer:
             try:
                 # Not `start`: canceled meanwhile, it would wait for threads that only the end below ends.
@@ -125,6 +126,7 @@ class House:
                 async with anyio.create_task_group() as group:
                     self._group = self._describer.group = self._rehearser.group = group
                     group.start_soon(self.trouble.run)
+                    group.start_soon(self._spare_the_collector)
                     await group.start(self.supervisor.run)
                     task_status.started()
             finally:
@@ -178,6 +180,17 @@ class House:
     def _rest(self, resting: bool) -> None:
         self.supervisor.workshop.slots.rest(resting)
 
+    async def _spare_the_collector(self) -> None:
+        """What is loaded stays: looking through it again and again took a tenth of the daemon's time.
+
+        Not before the doors are open: nobody is to wait for it at the start.
+        """
+        await self.supervisor.clock.wait(SPARED_AFTER)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000)
+        gc.enable()
+
     def figures(self) -> Figures:
         """How the daemon is now."""
         hands = self.supervisor.workshop.slots.hands
@@ -200,10 +213,3 @@ class House:
     async def drain(self, seconds: float) -> None:
         """Stop what runs in good order and park every job."""
         await self.supervisor.drain(seconds)
-
-
-def _spare_the_collector() -> None:
-    """What is loaded stays: looking through it again and again took a tenth of the daemon's time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000)

@@ -6,6 +6,7 @@ It reads names only, no job. A failed look is no verdict: the shard is looked at
 import logging
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from resumed.schemas.errors import UnreadableError
@@ -23,6 +24,8 @@ RETRY_MOST = 30.0
 """Seconds between two looks at a shard that cannot be listed."""
 LATELY = 2 * 86_400 * MICRO
 """Microseconds for which it is remembered when a job ended: long enough for any clock's today."""
+AT_A_TIME = 32
+"""Shards that are listed in one call of the disk: a call for each took longer than the listing."""
 T = TypeVar("T")
 
 
@@ -53,11 +56,15 @@ class Roll:
     async def call_up(self) -> list[str]:
         """The ids of all open jobs that can be listed now; UnreadableError when not even the shards can."""
         names: list[str] = []
-        for shard in await self._reads.call(archive.shards, self._layout.jobs):
-            try:
-                names += await self._reads.call(archive.names, self._layout.jobs / shard)
-            except UnreadableError as error:
-                self._start_soon(self._again, shard, error)
+        shards = await self._reads.call(archive.shards, self._layout.jobs)
+        for at in range(0, len(shards), AT_A_TIME):
+            some = shards[at : at + AT_A_TIME]
+            found = await self._reads.call(_names, self._layout.jobs, some)
+            for shard, there in zip(some, found, strict=True):
+                if isinstance(there, UnreadableError):
+                    self._start_soon(self._again, shard, there)
+                else:
+                    names += there
         return names
 
     async def _again(self, shard: str, error: UnreadableError) -> None:
@@ -100,3 +107,14 @@ class Roll:
     def ended_since(self, since: int) -> int:
         """How many jobs ended at that wall instant or later, of the last days."""
         return len(self._lately) - bisect_left(self._lately, since)
+
+
+def _names(jobs: Path, shards: tuple[str, ...]) -> list[tuple[str, ...] | UnreadableError]:
+    """What each of the shards holds, or why that one cannot be listed."""
+    found: list[tuple[str, ...] | UnreadableError] = []
+    for shard in shards:
+        try:
+            found.append(archive.names(jobs / shard))
+        except UnreadableError as error:
+            found.append(error)
+    return found

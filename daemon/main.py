@@ -2,6 +2,7 @@
 
 import errno
 import faulthandler
+import gc
 import logging
 import os
 import resource
@@ -122,6 +123,8 @@ def _commands() -> Any:
 
 
 def _serve(config_file: str | None, flags: Mapping[str, str | None], take_over: bool) -> None:
+    # What is loaded now stays; the house has it looked through once, when it is ready.
+    gc.disable()
     from . import logs, orders
 
     orders.hear_early()

@@ -9,10 +9,11 @@ order, the doors close.
 import logging
 import os
 import select
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -32,10 +33,9 @@ from resumed.store.layout import Layout
 from resumed.store.lock import Lock
 
 from . import config as configs
-from . import conversation, notify, passed, premises, takeover
-from .answers import Answers
+from . import notify, passed, premises, takeover
 from .config import Config
-from .connections import Doorman
+from .connections import Connection, Doorman
 from .desk import Desk, Jobs
 from .grants import Grants
 from .growth import Growth
@@ -205,8 +205,7 @@ async def serve(had: Taken) -> None:
     reloading = Reloading(config, shelf, had.start.again, had.start.notifier, changed)
     growth = Growth()
     desk = Desk(jobs=house.jobs, shelf=shelf, reload=reloading.now, permit_of=grants.permit_of, growth=growth)
-    answers = Answers(desk, had.start.release)
-    doorman = Doorman(had.seat, lambda connection: conversation.hold(connection, answers), grants)
+    doorman = Doorman(had.seat, _converse(desk, had.start.release), grants)
     intake = Incoming(had.layout, house.jobs, had.clock, grants, lambda: house.trouble.said)
     herald = Herald(had.start.notifier, house, lambda: doorman.trouble)
     orders = Orders(reloading.ring)
@@ -224,6 +223,7 @@ async def serve(had: Taken) -> None:
                     doors.start_soon(to_thread.run_sync, grants.look_up)
                     _say_ready(had, house.jobs)
                     herald.ready()
+                    _methods()
                     await anyio.sleep_forever()
                 # Asked to stop, wherever the start had come to.
                 seconds = reloading.config.stop_timeout
@@ -236,6 +236,26 @@ async def serve(had: Taken) -> None:
                 doors.cancel_scope.cancel()
             tasks.cancel_scope.cancel()
     log.info("The daemon stopped.")
+
+
+def _converse(desk: Desk, release: str) -> Callable[[Connection], Awaitable[None]]:
+    """How a connection is held; the first one waits until the methods are loaded."""
+
+    async def converse(connection: Connection) -> None:
+        conversation, answers = _methods()
+        await conversation.hold(connection, answers.Answers(desk, release))
+
+    return converse
+
+
+def _methods() -> tuple[Any, Any]:
+    """What answers at the socket: loaded once the daemon has said that it is ready, or by its first caller.
+
+    It is a tenth of a start, and nothing is ready later for it: who connects meanwhile waits in the backlog.
+    """
+    from . import answers, conversation
+
+    return conversation, answers
 
 
 async def _drain(orders: Orders, house: House, seconds: float) -> None:
