@@ -23,7 +23,9 @@ class ApprovalRule:
     by: tuple[str, ...] = ()
     quorum: int = 1
     """How many different people must say yes."""
-    not_requester: bool = True
+    not_requester: bool | None = None
+    """Whether the requester's own yes is none; None: that is so, but not where one person has the daemon
+    alone. In a rule that is in force it is never None."""
     decide_within: float = DECIDE_WITHIN
     valid_for: float = VALID_FOR
     via: tuple[str, ...] = ()
@@ -31,7 +33,9 @@ class ApprovalRule:
     when: str = ""
     """A condition on an argument, as `workflows.d` writes it: where it does not hold, nobody is asked."""
     same_user: bool = True
-    """Whether somebody who is the user that jobs run as may decide."""
+    """Whether somebody who is the user that jobs run as may say yes."""
+    also: tuple[str, ...] = ()
+    """The administrator's: who says yes must be one of these, too; empty: no matter."""
 
 
 @frozen(kw_only=True)
@@ -45,6 +49,22 @@ class Gate:
     """The sha256 of the rule in force when it was asked."""
     why: str = ""
     """Why it is asked anew: `lapsed`, `expired`, `revoked`, `policy`, `member`, `extended`, `absent`, ..."""
+    within: float = DECIDE_WITHIN
+    """Seconds that a question stands, by the rule in force when it was asked."""
+    until: Instant | None = None
+    """When this round is over: undecided, or because a yes given in it is good no longer."""
+    met: Instant | None = None
+    """When as many had said yes as the rule in force then wanted."""
+
+
+@frozen(kw_only=True)
+class Policy:
+    """The rule in force for one tool (for a draft: the empty name) when something was asked."""
+
+    tool: str
+    rule: ApprovalRule
+    policy: str
+    """The sha256 of that rule, spelled by RFC 8785."""
 
 
 @frozen(kw_only=True)
@@ -62,6 +82,8 @@ class Standing:
     uid: int
     gids: tuple[int, ...] | None = None
     """Its primary group and all others; empty where the host does not know the user any more."""
+    roles: tuple[str, ...] | None = ()
+    """Its roles over the job; None while nobody can tell."""
 
 
 @frozen(kw_only=True)
@@ -75,7 +97,7 @@ class Facts:
     policy: str
     """The sha256 of that rule, spelled by RFC 8785."""
     members: tuple[Member, ...] = ()
-    """One for each name in the rule's `by`."""
+    """One for each name in the rule's `by` and `also`."""
     people: tuple[Standing, ...] = ()
     """One for each whose yes stands, and for who decides now."""
     names: tuple[str, ...] = ()
@@ -84,5 +106,9 @@ class Facts:
     """Whether the requester may still hand in such a job; None while nobody can tell."""
     jobs_uid: int = -1
     """The user that jobs run as; -1 where jobs do not share anybody's."""
+    requester_uid: int = -1
+    """The requester's number; -1 where nobody knows it."""
+    problem: str = ""
+    """Why not all of it could be found out: then nothing is allowed."""
     placed: str = ""
     """Why who decides cannot be placed outside the process trees of all attempts; empty when it can."""

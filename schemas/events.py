@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from .approvals import Facts
+from .approvals import Facts, Policy
 from .decisions import Answer
 from .job import Artifact, Budget, Person
 from .ledger import Obstacle
@@ -184,7 +184,7 @@ class Settle:
 
 Deciding = Approve | Deny | SendBack | Revoke | Reply | Settle
 """What people decide about effects, drafts and questions."""
-Request = Pause | Resume | Cancel | Retry | Skip | Reopen | Extend
+Request = Pause | Resume | Cancel | Retry | Skip | Reopen | Extend | Approve | Deny | SendBack | Revoke
 
 
 # Reports.
@@ -217,6 +217,8 @@ class Returned:
     """What was made durable of the other bytes in the answer, one for each of `decisions.offers`."""
     facts: Facts | None = None
     """With the answer to a check, so that it can be let go in the same commit."""
+    policies: tuple[Policy, ...] = ()
+    """With what asks people: the rules in force, one for each of its tools."""
 
 
 @frozen(kw_only=True)

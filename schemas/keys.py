@@ -4,7 +4,8 @@ import hashlib
 
 import rfc8785
 
-from . import strict
+from . import codec, strict
+from .approvals import ApprovalRule
 from .ledger import Effect, ToolContract
 
 
@@ -35,3 +36,8 @@ def fingerprint(effect: Effect, contract: ToolContract) -> str:
         "observed": effect.observed,
     }
     return hashlib.sha256(rfc8785.dumps(covered)).hexdigest()
+
+
+def policy(rule: ApprovalRule) -> str:
+    """The sha256, in hex, of a rule as RFC 8785 spells it: the version of the policy that decisions bear."""
+    return hashlib.sha256(rfc8785.dumps(codec.to_plain(rule))).hexdigest()

@@ -298,3 +298,5 @@ class Review:
     decision: str = ""
     """`accept` or `edit`, once it is decided so."""
     editor: str = ""
+    by: str = ""
+    """Whose word it was."""

@@ -6,7 +6,7 @@ walk tells of a law that has changed, and never of a draw that has.
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from machine_kit import folded, opened
@@ -168,8 +168,10 @@ def marks(walk: Walk) -> set[str]:
     return found | {"open" if outcome is None else outcome.ending.value}
 
 
+ELSEWHERE = (events.Placed, *get_args(events.Deciding))
+"""Events that other tests walk to."""
 GOALS = (
-    {f"{kind.__name__} Entry" for kind in ROUTES if kind is not events.Placed}
+    {f"{kind.__name__} Entry" for kind in ROUTES if kind not in ELSEWHERE}
     | {f"{kind.__name__} Refusal" for kind in REQUESTS}
     | {"open", *(ending.value for ending in Ending if ending is not Ending.EXPIRED)}
     | {"held", "reopened", "kept", "over", "breaker"}

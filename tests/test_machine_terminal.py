@@ -44,6 +44,10 @@ EVERY: dict[str, events.Event] = {
     "named retry": events.Retry(by=ANNA, items=("a",)),
     "extend": EXTEND,
     "reopen": REOPEN,
+    "approve": events.Approve(by=ANNA, subject="a", fingerprint="f" * 64),
+    "deny": events.Deny(by=ANNA, subject="a", fingerprint="f" * 64),
+    "send back": events.SendBack(by=ANNA, subject="a", fingerprint="f" * 64),
+    "revoke": events.Revoke(by=ANNA, subject="a"),
     "named skip": events.Skip(by=ANNA, items=("a",)),
     "grant": events.Grant(unit="", worker="w"),
     "returned": events.Returned(

@@ -4,7 +4,7 @@ from resumed.schemas import events
 from resumed.schemas.instant import reached
 from resumed.schemas.job import Mark, StopReason
 
-from . import clock, limits, schedule
+from . import approvals, clock, limits, schedule
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
@@ -24,14 +24,17 @@ def tick(draft: Draft, event: events.Tick) -> str | Unchanged:
         draft.mark_all(StopReason.EXPIRE)
         marked += 1
     waited = not draft.stopping() and schedule.lapse(draft)
+    asked = 0 if draft.stopping() else approvals.lapse(draft)
     told = clock.settle(draft)
     held = limits.settle(draft)
-    if not (marked or waited or held or told):
+    if not (marked or waited or asked or held or told):
         return Unchanged(reason="no limit has lapsed")
     settle(draft)
     if draft.expiry is not None:
         return "expired"
-    return "timeout" if marked else "its time has come" if waited else told or "at its limit"
+    if marked or waited:
+        return "timeout" if marked else "its time has come"
+    return told or ("asked anew" if asked else "at its limit")
 
 
 def other_job(draft: Draft, event: events.OtherJob) -> str | Unchanged:

@@ -11,7 +11,7 @@ from resumed.schemas.job import ItemState
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
-from . import breaker, clock, limits, pins, reckoning
+from . import approvals, breaker, clock, limits, pins, reckoning
 from .limits import Standing
 from .reckoning import trusted
 
@@ -194,6 +194,8 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
     if snapshot.expiry is not None or snapshot.cancel is not None:
         return found if found is None else reckoning.look(snapshot, now, found)
     if snapshot.hold is None and (at := limits.next_reached(snapshot, now)) is not None:
+        found = _earlier(found, at)
+    if (at := approvals.next_lapse(snapshot)) is not None:
         found = _earlier(found, at)
     moments = [wait.deadline for wait in snapshot.waits if wait.deadline is not None]
     if (deadline := limits.deadline(snapshot)) is not None:

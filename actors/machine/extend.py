@@ -11,7 +11,7 @@ from resumed.schemas.instant import later, spell
 from resumed.schemas.limits import exceeds
 from resumed.schemas.refusal import Refusal
 
-from . import limits
+from . import approvals, limits
 from .draft import Draft
 from .requests import ended, stopping
 from .settle import settle
@@ -29,7 +29,8 @@ class _Raise:
 
 
 def extend(draft: Draft, event: events.Extend) -> str | Refusal | Unchanged:
-    """Raise what is named; a hold that only said that a limit is reached is over when none is any more."""
+    """Raise what is named; a hold that only said that a limit is reached is over when none is any more, and
+    what was allowed under the old limits is asked anew."""
     if refusal := ended(draft, "extend") or stopping(draft, "extend"):
         return refusal
     wanted: list[_Raise] = []
@@ -43,6 +44,7 @@ def extend(draft: Draft, event: events.Extend) -> str | Refusal | Unchanged:
     draft.budget = evolve(draft.budget, **{each.field: each.value for each in wanted})
     if draft.hold is not None and draft.hold.code == limits.BUDGET:
         draft.hold = None  # set again at once where another limit is still reached
+    approvals.extended(draft)
     settle(draft)
     return f"extended {', '.join(f'{each.key} to {each.text}' for each in wanted)}"
 

@@ -24,11 +24,11 @@ _NOBODY = Person(uid=0, name="", via="")
 def content(event: events.Request) -> str:
     """The sha256 of what is asked, whoever asks it and under which id."""
     bare: Any = evolve(event, by=_NOBODY, request="")
+    # What was looked up for the request; nobody asked it.
     if isinstance(bare, events.Extend):
-        # What the workflow allows by now was looked up for the request; nobody asked it.
         bare = evolve(bare, allowed=None)
-    if isinstance(bare, events.Extend):
-        bare = evolve(bare, allowed=None)  # the workflow's word, not the person's
+    elif getattr(bare, "facts", None) is not None:
+        bare = evolve(bare, facts=None)
     return codec.digest(type(event).__name__.encode() + b" " + codec.encode(bare))
 
 

@@ -10,7 +10,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import course, extend, receipts, reckoning, requests, work
+from . import course, extend, hearing, receipts, reckoning, requests, work
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -23,6 +23,10 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.Skip: ("skip", "person", requests.skip),
     events.Reopen: ("reopen", "person", requests.reopen),
     events.Extend: ("extend", "person", extend.extend),
+    events.Approve: ("approve", "person", hearing.approve),
+    events.Deny: ("deny", "person", hearing.deny),
+    events.SendBack: ("send_back", "person", hearing.send_back),
+    events.Revoke: ("revoke", "person", hearing.revoke),
     events.Grant: ("start", "machine", work.grant),
     events.Returned: ("returned", "author", work.returned),
     events.Raised: ("raised", "author", work.raised),

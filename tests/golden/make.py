@@ -338,6 +338,7 @@ def snapshot() -> Snapshot:
                 shown=art,
                 decision="edit",
                 editor="cy",
+                by="bo",
             )
         },
         approvals=(
@@ -411,12 +412,13 @@ def rule() -> ApprovalRule:
         via=("socket",),
         when="amount > 100",
         same_user=False,
+        also=("group:staff",),
     )
 
 
 def gate() -> Gate:
     """A gate with nothing at its default."""
-    return Gate(round=2, asked=m(8), policy="a" * 64, why="lapsed")
+    return Gate(round=2, asked=m(8), policy="a" * 64, why="lapsed", within=60.0, until=m(9), met=m(8))
 
 
 def effect() -> g.Effect:

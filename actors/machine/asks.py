@@ -1,0 +1,284 @@
+"""What people are asked: pure, from one snapshot; and which of it a person means who names it.
+
+Every question has a short id that stays the same as long as it is asked. Position is no identity: a decision
+that could mean two questions, or that names the job alone, means none.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from resumed.schemas import strict
+from resumed.schemas.approvals import ApprovalRule, Gate
+from resumed.schemas.askviews import AskKind, AskRow
+from resumed.schemas.durations import spell
+from resumed.schemas.instant import Instant, seconds_until
+from resumed.schemas.job import ItemState
+from resumed.schemas.ledger import Approval, Effect, EffectState, Question, Review
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Snapshot
+
+from . import approvals, reckoning, rounds
+from .draft import Draft
+
+Standing = Snapshot | Draft
+InForce = Callable[[str, ApprovalRule], ApprovalRule]
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32: no letter that is read for another, or for a digit."""
+LENGTH = 6
+MOST_NAMED = 20
+"""Questions that a refusal names."""
+MOST_WORDS = 80
+UNSETTLED = (EffectState.DISPATCHING, EffectState.UNKNOWN)
+
+
+@frozen(kw_only=True)
+class Asked:
+    """One thing that is, or was, asked of people."""
+
+    id: str
+    kind: AskKind
+    subject: str
+    item: str
+    round: int
+
+
+def short(job: str, kind: AskKind, subject: str, number: int) -> str:
+    """The short id of one question in one round; another round is another question."""
+    digest = hashlib.sha256("\0".join((job, kind, subject, str(number))).encode()).digest()
+    value = int.from_bytes(digest[:4]) >> 2
+    return "".join(ALPHABET[value >> 5 * (LENGTH - 1 - place) & 31] for place in range(LENGTH))
+
+
+def _asked(standing: Standing, kind: AskKind, subject: str, item: str, number: int) -> Asked:
+    name = short(standing.job.id, kind, subject, number)
+    return Asked(id=name, kind=kind, subject=subject, item=item, round=number)
+
+
+# ---- what is asked now ------------------------------------------------------------------------------------
+
+
+def wants_approval(effect: Effect) -> bool:
+    """Whether an effect waits for a yes."""
+    return effect.state is EffectState.PROPOSED and not approvals.is_met(effect)
+
+
+def wants_settling(effect: Effect) -> bool:
+    """Whether only a person can say what became of an effect."""
+    return effect.state in UNSETTLED and effect.hold is not None
+
+
+def is_open(standing: Standing, review: Review) -> bool:
+    """Whether a draft still waits to be looked at."""
+    unit = standing.position if review.unit == "" else standing.items.get(review.unit)
+    return (
+        not review.decision
+        and unit is not None
+        and unit.state is ItemState.REVIEW
+        and unit.occurrence == review.occurrence
+    )
+
+
+def waits(standing: Standing, question: Question) -> bool:
+    """Whether a question still waits for its answer."""
+    unit = standing.position if question.unit == "" else standing.items.get(question.unit)
+    return (
+        question.answered is None
+        and unit is not None
+        and unit.state is ItemState.IN_PROGRESS
+        and unit.occurrence == question.occurrence
+    )
+
+
+def _open(standing: Standing) -> Iterator[Asked]:
+    """What is asked now; nothing of a job that has ended, and only what left of one that is being ended."""
+    if standing.outcome is not None:
+        return
+    table, ending = standing.effects, standing.cancel is not None or standing.expiry is not None
+    for name in table.unsettled:
+        effect = table[name]
+        if wants_settling(effect):
+            yield _asked(standing, AskKind.SETTLE, name, effect.item, effect.dispatches)
+        elif effect.gate is not None and wants_approval(effect) and not ending:
+            yield _asked(standing, AskKind.APPROVE, name, effect.item, effect.gate.round)
+    if ending:
+        return
+    for review in standing.reviews.values():
+        if is_open(standing, review):
+            yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, review.gate.round)
+    for question in standing.questions:
+        if waits(standing, question):
+            yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1)
+
+
+def _as_stated(tool: str, stated: ApprovalRule) -> ApprovalRule:
+    del tool
+    return stated
+
+
+def asks(snapshot: Snapshot, now: Instant, in_force: InForce = _as_stated) -> list[AskRow]:
+    """What the job asks of people now, oldest first.
+
+    `in_force` gives the rule for a tool (for a draft: the empty name) that its contract states so.
+    """
+    found = list(_open(snapshot))
+    if not found:
+        return []
+    given: dict[str, list[Approval]] = {}
+    for row in snapshot.approvals:
+        given.setdefault(row.effect, []).append(row)
+    then = reckoning.trusted(snapshot, now)
+    rows = [_row(snapshot, each, given.get(each.subject, []), then, in_force) for each in found]
+    return sorted(rows, key=lambda row: (row.asked, row.id))
+
+
+def _row(snapshot: Snapshot, asked: Asked, given: list[Approval], then: Instant, in_force: InForce) -> AskRow:
+    if asked.kind is AskKind.ANSWER:
+        question = next(row for row in snapshot.questions if row.id == asked.subject)
+        return _answer(snapshot, asked, question)
+    if asked.kind is AskKind.REVIEW:
+        review = snapshot.reviews[asked.subject]
+        rule = in_force("", review.rule)
+        what = f"{review.unit}, revision {review.draft.revision}"
+        return _gated(snapshot, asked, review.gate, rule, given, what, review.draft.sha256)
+    effect = snapshot.effects[asked.subject]
+    if asked.kind is AskKind.APPROVE:
+        tool, gate = snapshot.contract.tool(effect.tool), effect.gate
+        rule = ApprovalRule() if tool is None else in_force(effect.tool, approvals.rule_of(tool))
+        assert gate is not None
+        return _gated(snapshot, asked, gate, rule, given, words(effect), effect.fingerprint)
+    return _settle(snapshot, asked, effect)
+
+
+def _gated(
+    snapshot: Snapshot,
+    asked: Asked,
+    gate: Gate,
+    rule: ApprovalRule,
+    given: list[Approval],
+    what: str,
+    fingerprint: str,
+) -> AskRow:
+    return AskRow(
+        id=asked.id,
+        kind=asked.kind,
+        job=snapshot.job.id,
+        subject=asked.subject,
+        item=asked.item,
+        what=what,
+        asked=gate.asked.wall,
+        until=0 if gate.until is None else gate.until.wall,
+        otherwise="asked again",
+        whom=rule.by,
+        given=len({row.uid for row in rounds.given(given, gate)}),
+        quorum=rule.quorum,
+        not_requester=rule.not_requester is not False,
+        requester=snapshot.job.requester,
+        fingerprint=fingerprint,
+        round=gate.round,
+        again=rounds.WHYS.get(gate.why, gate.why),
+        record=snapshot.sequence,
+    )
+
+
+def _answer(snapshot: Snapshot, asked: Asked, question: Question) -> AskRow:
+    until = question.deadline
+    lapses = until is not None and not question.widened
+    return AskRow(
+        id=asked.id,
+        kind=asked.kind,
+        job=snapshot.job.id,
+        subject=asked.subject,
+        item=asked.item,
+        what=question.text,
+        asked=0 if question.asked is None else question.asked.wall,
+        until=until.wall if until is not None and lapses else 0,
+        otherwise="goes to operators" if lapses else "stays asked",
+        whom=(question.asked_of,) if question.asked_of and not question.widened else (),
+        role="operator" if question.widened else "viewer",
+        requester=snapshot.job.requester,
+        record=snapshot.sequence,
+    )
+
+
+def _settle(snapshot: Snapshot, asked: Asked, effect: Effect) -> AskRow:
+    hold = effect.hold
+    return AskRow(
+        id=asked.id,
+        kind=asked.kind,
+        job=snapshot.job.id,
+        subject=asked.subject,
+        item=asked.item,
+        what=f"{words(effect)}: did it land?",
+        asked=0 if hold is None else hold.since.wall,
+        otherwise="stays held",
+        whom=() if hold is None or ":" not in hold.owner else (hold.owner,),
+        role="operator",
+        requester=snapshot.job.requester,
+        record=snapshot.sequence,
+    )
+
+
+def words(effect: Effect) -> str:
+    """An effect in a few words: what for, and where to."""
+    said = effect.business_object
+    if not said:
+        values = strict.parse_own(effect.arguments.encode(), f"cannot tell what {effect.id} asks for")
+        pairs = values.items() if isinstance(values, dict) else ()
+        said = ", ".join(f"{name}={value}" for name, value in pairs)
+    said = said if len(said) <= MOST_WORDS else f"{said[: MOST_WORDS - 2]}.."
+    return f"{effect.tool} {said} to {effect.target}" if said else f"{effect.tool} to {effect.target}"
+
+
+def left(row: AskRow, now: Instant) -> str:
+    """How long a question still stands, in words; empty when it stands until it is answered."""
+    if not row.until:
+        return ""
+    return spell(seconds_until(Instant(wall=row.until, boot="", up=0), now))
+
+
+# ---- which of it is meant ---------------------------------------------------------------------------------
+
+
+def resolve(standing: Standing, verb: str, name: str, kinds: frozenset[AskKind]) -> Asked | Refusal:
+    """What a person means by a name: an effect's id, a question's, a unit's, or a short id or a beginning of
+    one. What is decided already is found as well, so that the same decision made again is answered."""
+    now = sorted((each for each in _open(standing) if each.kind in kinds), key=lambda each: each.subject)
+    if not name:
+        return _refused(standing, verb, "which", "it does not say which of what it asks", now)
+    past = [each for each in _all(standing) if each.kind in kinds]
+    for pool in (now, past):
+        if exact := [each for each in pool if each.subject == name]:
+            return exact[-1]
+    lower = name.lower()
+    for pool in (now, past):
+        meant = [each for each in pool if each.id.startswith(lower) or (each.item and each.item == name)]
+        if len({(each.kind, each.subject) for each in meant}) == 1:
+            return meant[-1]
+        if meant:
+            return _refused(standing, verb, "ambiguous", f"{name} may mean more than one question", meant)
+    return _refused(standing, verb, "no_such_ask", f"nothing that it asks is called {name}", now)
+
+
+def _all(standing: Standing) -> Iterator[Asked]:
+    """All that was ever asked and is still on record, each round of it."""
+    for effect in standing.effects:
+        for number in range(1, effect.gate.round + 1) if effect.gate is not None else ():
+            yield _asked(standing, AskKind.APPROVE, effect.id, effect.item, number)
+        for number in range(1, effect.dispatches + 1):
+            yield _asked(standing, AskKind.SETTLE, effect.id, effect.item, number)
+    for review in standing.reviews.values():
+        for number in range(1, review.gate.round + 1):
+            yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, number)
+    for question in standing.questions:
+        yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1)
+
+
+def _refused(standing: Standing, verb: str, code: str, reason: str, found: list[Asked]) -> Refusal:
+    job = standing.job.id
+    names = [f"{each.id} ({each.kind} {each.subject or 'the job'})" for each in found[:MOST_NAMED]]
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    asked = f"it asks {', '.join(names)}{more}" if names else "it asks nobody anything now"
+    return Refusal(code=code, reason=f"cannot {verb} {job}: {reason}; {asked}", commands=("resumectl inbox",))
