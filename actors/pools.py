@@ -68,6 +68,10 @@ class Hand:
         usable = self.ready and not (self.ending or self.closing)
         return usable and len(self.held) + len(self.offered) < self.worker.slots
 
+    def is_spare(self) -> bool:
+        """True when it could run, has nothing to do, and nobody waits for it."""
+        return self.ready and not (self.ending or self.held or self.offered or self.pool.waiting)
+
 
 @define(eq=False)
 class Pool:

@@ -140,13 +140,7 @@ class Slots:
 
     def _end_idle(self, wanting: Pool) -> bool:
         """Make room: the worker that has been idle longest, of a workflow nobody waits for, is ended."""
-        idle = [
-            hand
-            for hand in self.hands.values()
-            if hand.pool is not wanting
-            and hand.ready
-            and not (hand.ending or hand.held or hand.offered or hand.pool.waiting)
-        ]
+        idle = [hand for hand in self.hands.values() if hand.pool is not wanting and hand.is_spare()]
         if not idle:
             return False
         hand = min(idle, key=lambda each: each.idle_since)
@@ -200,6 +194,7 @@ class Slots:
         if hand.worker.slots < 1:
             self.troubled(name, "contract", "its workflow's contract gives its workers no slots")
         self.pump(hand.pool)
+        self._pass_on(hand)
 
     def troubled(self, name: str, code: str, reason: str) -> None:
         """The worker says that it cannot run its workflow: every job that waits for it is held."""
@@ -276,6 +271,7 @@ class Slots:
         self._give_way(hand)
         if hand.pool.waiting:
             self.pump(hand.pool)
+        self._pass_on(hand)
 
     def decline(self, name: str, job: str) -> None:
         """The job did not use the place it was offered."""
@@ -287,6 +283,16 @@ class Slots:
             hand.idle_since = self._seconds()
         self._give_way(hand)
         self.pump(hand.pool)
+        self._pass_on(hand)
+
+    def _pass_on(self, hand: Hand) -> None:
+        """A worker that nobody wants gives way before its turn is over where a workflow has none: not in this
+        very turn of the loop, in which its own job may ask for the place again."""
+        if hand.is_spare() and any(pool.starves() for pool in self.pools.values()):
+            self._start_soon(self._make_room, hand.pool)
+
+    async def _make_room(self, _left: Pool) -> None:
+        self._pump_all()
 
     def _give_way(self, hand: Hand) -> None:
         """A worker that has had its turn ends when a workflow without any waits for its place."""

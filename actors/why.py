@@ -44,6 +44,7 @@ NOT_DONE = {
     "output_lost": "run it again: what it had staged is gone, and its step is not repeatable",
     "output_too_large": "keep its output: it is larger than the workflow allows",
     "worker": "start a worker: each one ended before it was ready",
+    "protocol": "start a worker: its interpreter has another release of resumed than the daemon",
     "contract": "start a worker: the workflow cannot be run as it is declared",
     "import": "start a worker: the author's module cannot be loaded",
     "actor_died": "look after it: the daemon failed at it again and again",

@@ -20,7 +20,7 @@ import anyio.abc
 import anyio.to_thread
 
 from resumed.schemas import frames
-from resumed.schemas.errors import FaultyInputError, GoneError
+from resumed.schemas.errors import FaultyInputError, GoneError, ProtocolError
 from resumed.schemas.workflow import PATH, Contract
 
 from . import containment, readable
@@ -29,6 +29,8 @@ from .controlgroups import Group
 from .soon import soon
 from .worker import keeper, surroundings
 
+PROTOCOL = "protocol"
+"""The code of the trouble that a worker of another protocol is, and of the hold of jobs that wait for it."""
 MAX_WAITING = 64 * 1024 * 1024
 """Bytes kept for a worker that does not read; past it the worker is ended as faulty."""
 _AT_ONCE = 256 * 1024  # one read; a Linux socket buffer holds about 208 KiB by default
@@ -253,6 +255,12 @@ class WorkerProcess:
             return
         try:
             frame = frames.read_from_worker(line)
+        except ProtocolError as error:
+            # Every worker of this interpreter would say so: not one that broke, but one that cannot be used.
+            self._faulty = True
+            self.kill()
+            self._on_frame(self, frames.Trouble(code=PROTOCOL, reason=self._other_protocol(error)))
+            return
         except FaultyInputError as error:
             self._fault(error)
             return
@@ -267,6 +275,11 @@ class WorkerProcess:
             self.ready = True
             self.contract, self.slots = frame.contract, frame.contract.slots
         self._on_frame(self, frame)
+
+    def _other_protocol(self, error: ProtocolError) -> str:
+        interpreter = self.contract.interpreter or sys.executable
+        said = f"its worker speaks protocol {error.spoken!r}, this daemon {frames.PROTOCOL}"
+        return f"{said}: {interpreter} has another release of resumed"
 
     def _fault(self, error: FaultyInputError) -> None:
         """A worker that breaks the protocol once is not listened to again, and ends."""

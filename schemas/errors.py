@@ -3,6 +3,7 @@
 ResumedError
 +- FaultyInputError      the file's or the peer's: the bytes offered to us do not hold
 |  +- NewerSchemaError   written by a later release; never guessed at, never rewritten
+|  +- ProtocolError      the other end of a worker's socket speaks another release's frames
 +- AuthorError           the workflow author's: a declaration or a returned decision is wrong
 +- StoreError            the disk's
 |  +- DamagedError       bytes that must verify do not: set the job aside
@@ -33,6 +34,14 @@ class NewerSchemaError(FaultyInputError):
         super().__init__(what, (f"written by schema {level}, this daemon reads up to {known}",))
         self.level = level
         self.known = known
+
+
+class ProtocolError(FaultyInputError):
+    """A first frame of another protocol; `spoken` is its number as it was given."""
+
+    def __init__(self, what: str, spoken: object, known: int) -> None:
+        super().__init__(what, (f"expected protocol {known}, got {spoken!r} @ $.protocol",))
+        self.spoken = spoken
 
 
 class AuthorError(ResumedError):

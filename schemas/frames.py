@@ -13,12 +13,15 @@ from attrs import field, frozen
 
 from . import codec, strict
 from .decisions import Answer
-from .errors import FaultyInputError
+from .errors import FaultyInputError, ProtocolError
 from .job import Artifact, Budget, Item, Reader, Source
 from .ledger import EffectState, ErrandKind
 from .workflow import Contract
 
 PROTOCOL = 1
+"""Named in both first frames; an end that hears another number works no further with the other."""
+FIRST = 1
+"""What a first frame speaks that names none."""
 MAX_FRAME = 16 * 1024 * 1024
 
 
@@ -234,16 +237,21 @@ def _read(raw: bytes, table: dict[str, type[Any]], what: str) -> Any:
         raise FaultyInputError(
             what, (f"expected one of {', '.join(table)} as frame, got {word!r} @ $.frame",)
         )
+    # Before anything else of it is looked at: what another protocol says beside its number, nobody knows.
+    if kind in (Open, Ready) and (spoken := value.get("protocol", FIRST)) != PROTOCOL:
+        raise ProtocolError(what, spoken, PROTOCOL)
     return codec.from_plain(value, kind, what)
 
 
 def read_from_worker(raw: bytes) -> FromWorker:
-    """The frame in a line that a worker sent, newline excluded; FaultyInputError when it does not hold."""
+    """The frame in a line that a worker sent, newline excluded; FaultyInputError when it does not hold,
+    ProtocolError for a `ready` of another protocol."""
     frame: FromWorker = _read(raw, _FROM_WORKER, "cannot read a worker's frame")
     return frame
 
 
 def read_to_worker(raw: bytes) -> ToWorker:
-    """The frame in a line that the daemon sent, newline excluded; FaultyInputError when it does not hold."""
+    """The frame in a line that the daemon sent, newline excluded; FaultyInputError when it does not hold,
+    ProtocolError for an `open` of another protocol."""
     frame: ToWorker = _read(raw, _TO_WORKER, "cannot read the daemon's frame")
     return frame

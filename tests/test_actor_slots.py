@@ -111,6 +111,49 @@ async def test_a_worker_that_is_never_free_gives_way_at_a_look() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_freed_place_is_passed_on_at_once() -> None:
+    """With one worker, a workflow without any gets its place as soon as nobody wants it, not after a turn of
+    ten seconds: no time goes by here."""
+    wall = Wall()
+    wall.slots.want("one", "first", CONTRACT)
+    await wall.start()
+    wall.slots.ready("w-1")
+    wall.slots.take("w-1", ("one", "", 1))
+    wall.slots.want("other", "second", CONTRACT)
+    await wall.start()
+    assert not wall.workers["w-1"].killed
+    wall.slots.release("w-1", ("one", "", 1))
+    await wall.start()
+    assert wall.workers["w-1"].killed
+    wall.slots.gone("w-1")
+    await wall.start()
+    wall.slots.ready("w-2")
+
+    assert 0.0 == wall.now
+    assert [("one", "w-1"), ("other", "w-2")] == wall.offers
+
+
+@pytest.mark.anyio
+async def test_a_place_that_its_own_job_wants_again_is_kept_for_its_turn() -> None:
+    """Between two tries of one job its worker is not ended for others, until its turn is over."""
+    wall = Wall()
+    wall.slots.want("one", "first", CONTRACT)
+    await wall.start()
+    wall.slots.ready("w-1")
+    wall.slots.want("other", "second", CONTRACT)
+    for number in range(1, 4):
+        wall.slots.take("w-1", ("one", "", number))
+        wall.slots.release("w-1", ("one", "", number))
+        wall.slots.want("one", "first", CONTRACT)
+        await wall.start()
+    assert (False, 4) == (wall.workers["w-1"].killed, len(wall.offers))
+    wall.now = TURN
+    wall.slots.decline("w-1", "one")
+
+    assert wall.workers["w-1"].killed
+
+
+@pytest.mark.anyio
 async def test_want_during_an_offer_leaves_no_place_in_the_queue() -> None:
     """A job that asks again while its offer is on the way does not wait for itself, so it may go on."""
     offers: list[tuple[str, str]] = []

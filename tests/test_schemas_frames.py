@@ -9,15 +9,21 @@ from attrs import evolve
 from schema_kit import sample
 
 from resumed.schemas import decisions, frames
-from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.errors import FaultyInputError, ProtocolError
 
 TO, FROM = get_args(frames.ToWorker), get_args(frames.FromWorker)
+
+
+def spoken(kind: type[Any]) -> Any:
+    """A valid frame of our own protocol."""
+    frame = sample(kind)
+    return evolve(frame, protocol=frames.PROTOCOL) if kind in (frames.Open, frames.Ready) else frame
 
 
 @pytest.mark.parametrize("kind", [*TO, *FROM], ids=lambda kind: kind.__name__)
 def test_frame_reads_back_on_its_own_side_only(kind: type[Any]) -> None:
     """A frame is one line; the other side's frames are refused, so neither can play the other's part."""
-    frame = sample(kind)
+    frame = spoken(kind)
     raw = frames.write(frame)
     reads = [frames.read_to_worker, frames.read_from_worker]
     own, other = reads if kind in TO else reversed(reads)
@@ -87,7 +93,7 @@ def test_faulty_frame_is_refused(case: str) -> None:
 
 def test_c27_in_frames() -> None:
     """`"false"`, 0, null and the like never arrive as a bool, whatever side sends them."""
-    opened = json.loads(frames.write(sample(frames.Open)))
+    opened = json.loads(frames.write(spoken(frames.Open)))
     run = json.loads(frames.write(sample(frames.Run)))
     for wrong in ("false", "no", 0, 1, None, {}, [], {"status": "denied"}):
         for plain, field in ((opened, "describe"), (run, "interrupted")):
@@ -105,6 +111,20 @@ def test_too_large_a_frame_is_refused_before_it_is_sent(monkeypatch: pytest.Monk
     frame = frames.Raised(job="j", epoch=1, item="a", number=1, error="x" * 300)
     with pytest.raises(FaultyInputError, match="the most is 200"):
         frames.write(frame)
+
+
+OTHERS = {"the next": 2, "none at all": None, "a text": "1", "a float": 1.5}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("kind", [frames.Open, frames.Ready])
+def test_another_protocol_is_named_before_all_else(kind: type[Any], other: str) -> None:
+    """Whatever else stands in it, a first frame of another protocol is refused by its number."""
+    plain = json.loads(frames.write(spoken(kind)))
+    line = json.dumps({**plain, "protocol": OTHERS[other], "dialect": "new"}).encode()
+    reads = frames.read_to_worker if kind is frames.Open else frames.read_from_worker
+    with pytest.raises(ProtocolError, match=r"expected protocol 1, got .* @ \$\.protocol"):
+        reads(line)
 
 
 @pytest.mark.parametrize("kind", [frames.Open, frames.Ready])

@@ -1,8 +1,11 @@
 """The daemon's side of a worker: identity first, frames as they come, an end that is known and told once."""
 
+import asyncio
 import base64
 import os
 import signal
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from worker_kit import WAIT, Desk, alive, contract, desk, one_step, python_contr
 
 from resumed.actors import containment, workers
 from resumed.actors.containment import Containment
+from resumed.actors.worker import main
 from resumed.schemas import frames
 from resumed.schemas.errors import CommitError, GoneError
 from resumed.store import durable
@@ -136,6 +140,42 @@ async def test_a_worker_of_another_contract_is_not_used(tmp_path: Path) -> None:
 
         assert ["cannot use a worker: its contract is not the one it was asked to run"] == made.faults
         assert 1 == made.worker.slots
+
+
+async def test_a_worker_of_another_protocol_is_not_used(tmp_path: Path) -> None:
+    """A `ready` of another protocol is trouble, whatever else it says; nothing more of it is heard."""
+    async with desk(tmp_path, one_step("true")) as made:
+        made.worker.ready = False
+        ready = b'{"frame":"ready","worker":"w1","protocol":2,"dialect":"new","contract":{}}'
+        made.worker._hand_over(ready)
+        made.worker._hand_over(b'{"frame":"stopped","job":"j","epoch":1,"item":"","number":1}')
+        heard = await made.heard()
+        with anyio.fail_after(WAIT):
+            await made.gone.wait()
+
+        assert isinstance(heard, frames.Trouble)
+        assert "protocol" == heard.code
+        assert "its worker speaks protocol 2, this daemon 1" in heard.reason
+        assert sys.executable in heard.reason
+        assert ([], False) == (made.faults, made.worker.ready)
+        assert made.nothing_heard()
+
+
+def test_a_worker_refuses_an_open_of_another_protocol() -> None:
+    """A worker that is spoken to in another protocol says so in one frame, loads nothing, and ends."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(b'{"frame":"open","worker":"w1","protocol":7,"dialect":"new","contract":{}}\n')
+        asyncio.run(asyncio.wait_for(main.serve(theirs), WAIT))
+        said = b""
+        while piece := ours.recv(4096):
+            said += piece
+    (line,) = said.splitlines()
+    heard = frames.read_from_worker(line)
+
+    assert isinstance(heard, frames.Trouble)
+    assert "protocol" == heard.code
+    assert "the daemon speaks protocol 7, this worker 1" in heard.reason
 
 
 async def test_repeated_and_stale_frames_start_nothing(tmp_path: Path) -> None:

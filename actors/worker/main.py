@@ -18,7 +18,7 @@ from typing import Protocol
 
 from resumed.schemas import frames
 from resumed.schemas.decisions import Answer
-from resumed.schemas.errors import AuthorError, FaultyInputError
+from resumed.schemas.errors import AuthorError, FaultyInputError, ProtocolError
 from resumed.schemas.job import Budget
 from resumed.schemas.workflow import Contract
 
@@ -73,6 +73,10 @@ class Worker:
     def _line(self, line: bytes) -> None:
         try:
             self._obey(line)
+        except ProtocolError as error:
+            said = f"the daemon speaks protocol {error.spoken!r}, this worker {frames.PROTOCOL}"
+            reason = f"{said}: {sys.executable} has another release of resumed"
+            self._give_up(frames.Trouble(code="protocol", reason=reason))
         except FaultyInputError as error:
             # The loop would only log it: a daemon that cannot be understood is not worked for.
             self._fault = error
@@ -98,11 +102,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001  an author's module may do anything when imported
             ours = isinstance(error, AuthorError | FaultyInputError)
             reason = faulttext.clean(str(error)) if ours else faulttext.of(error)
-            self._wire.send(
-                frames.write(frames.Trouble(code="contract" if ours else "import", reason=reason))
-            )
-            self._closing = True
-            self._over.set()
+            self._give_up(frames.Trouble(code="contract" if ours else "import", reason=reason))
             return
         # What is loaded stays: the collector need not look at it again.
         gc.collect()
@@ -111,6 +111,12 @@ class Worker:
         self._alone = self._steps.contract.slots == 1
         self._wire.gather = not self._alone
         self._wire.send(frames.write(frames.Ready(worker=opened.worker, contract=self._steps.contract)))
+
+    def _give_up(self, trouble: frames.Trouble) -> None:
+        """Nothing is ever run: say why, and end."""
+        self._wire.send(frames.write(trouble))
+        self._closing = True
+        self._over.set()
 
     def _run(self, run: frames.Run) -> None:
         key = (run.job, run.epoch, run.item, run.number)
