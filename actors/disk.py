@@ -23,6 +23,7 @@ from . import readable
 from .bell import Bell
 
 T = TypeVar("T")
+THREADS = 4
 Done = Callable[[BaseException | None], None]
 """Hears that a line is durable (None), or why nobody knows: a CommitError."""
 
@@ -100,7 +101,7 @@ class _Commit:
 class ThreadDisk:
     """A small pool of threads; `run` must be running for calls to be answered."""
 
-    def __init__(self, threads: int = 4) -> None:
+    def __init__(self, threads: int = THREADS) -> None:
         self._calls: deque[_Call | None] = deque()
         self._commits: deque[_Commit] = deque()
         self._sleepers: deque[None] = deque()

@@ -16,8 +16,11 @@ from resumed.store import publish
 from . import outputs
 from .disk import Disk
 from .entry import JobEntry
+from .lanes import Lanes
 from .mailbox import Message
 
+STORE = -1
+"""The lane of the store's own file system, which has the number of no other."""
 LARGE = 1024 * 1024
 """Bytes of an output that is copied beside the threads that commit."""
 
@@ -40,21 +43,22 @@ class Publisher:
     """Outputs on their way, of all jobs.
 
     `disk` is where they are made durable in the store, `places` where they are published: a place that hangs
-    must take no thread that commits or reads.
+    must take no thread that commits or reads, and not all that publish.
     """
 
     def __init__(self, desk: Desk, disk: Disk, places: Disk) -> None:
         self._desk = desk
         self._disk = disk
-        self._places = places
+        self._places = Lanes(places)
 
     async def keep(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
         """The answer with its output made durable."""
         offer = outputs.offer_of(event)
         # What takes long to copy must not take a thread that commits.
         large = offer is not None and offer.size > LARGE
-        threads = self._places if large else self._disk
-        return await threads.call(outputs.keep, entry.folder, entry.id, event)
+        if large:
+            return await self._places.call(STORE, outputs.keep, entry.folder, entry.id, event)
+        return await self._disk.call(outputs.keep, entry.folder, entry.id, event)
 
     def start(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Begin what is due of the unit's publication, unless an attempt of that number is under way."""
@@ -75,7 +79,7 @@ class Publisher:
         row = snapshot.publications[unit]
         act = publish.place if row.stop is None else publish.withdraw
         try:
-            came = await self._places.call(act, row)
+            came = await self._places.call(row.device, act, row)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job hears of it
             came = publish.Came(Placing.REFUSED, f"cannot publish {row.destination}: {error}")
         if came.reason:
