@@ -274,6 +274,8 @@ class Question:
     occurrence: int = 0
     widened: bool = False
     """Nobody asked had answered in time: any operator may."""
+    led: int = 0
+    """The occurrence of the unit that it led to, once it is answered."""
 
 
 @frozen(kw_only=True)
@@ -300,3 +302,5 @@ class Review:
     editor: str = ""
     by: str = ""
     """Whose word it was."""
+    led: int = 0
+    """The occurrence of the unit that it led to, once it is decided."""

@@ -48,6 +48,7 @@ EVERY: dict[str, events.Event] = {
     "deny": events.Deny(by=ANNA, subject="a", fingerprint="f" * 64),
     "send back": events.SendBack(by=ANNA, subject="a", fingerprint="f" * 64),
     "revoke": events.Revoke(by=ANNA, subject="a"),
+    "answer": events.Reply(by=ANNA, subject="a", answer="yes"),
     "named skip": events.Skip(by=ANNA, items=("a",)),
     "grant": events.Grant(unit="", worker="w"),
     "returned": events.Returned(

@@ -52,7 +52,7 @@ def rule_of(tool: ToolContract) -> ApprovalRule:
 
 
 def gate_of(
-    draft: Draft, tool: ToolContract, arguments: str, policies: tuple[Policy, ...], again: str = ""
+    draft: Draft, tool: ToolContract, arguments: str, policies: tuple[Policy, ...] = (), again: str = ""
 ) -> Gate | None:
     """The first round for a new call; None where nobody is asked.
 

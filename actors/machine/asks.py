@@ -14,12 +14,12 @@ from resumed.schemas.approvals import ApprovalRule, Gate
 from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.durations import spell
 from resumed.schemas.instant import Instant, seconds_until
-from resumed.schemas.job import ItemState
-from resumed.schemas.ledger import Approval, Effect, EffectState, Question, Review
+from resumed.schemas.job import Item
+from resumed.schemas.ledger import Approval, Effect, EffectState, Question
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
 
-from . import approvals, reckoning, rounds
+from . import approvals, questions, reckoning, reviews, rounds
 from .draft import Draft
 
 Standing = Snapshot | Draft
@@ -70,26 +70,8 @@ def wants_settling(effect: Effect) -> bool:
     return effect.state in UNSETTLED and effect.hold is not None
 
 
-def is_open(standing: Standing, review: Review) -> bool:
-    """Whether a draft still waits to be looked at."""
-    unit = standing.position if review.unit == "" else standing.items.get(review.unit)
-    return (
-        not review.decision
-        and unit is not None
-        and unit.state is ItemState.REVIEW
-        and unit.occurrence == review.occurrence
-    )
-
-
-def waits(standing: Standing, question: Question) -> bool:
-    """Whether a question still waits for its answer."""
-    unit = standing.position if question.unit == "" else standing.items.get(question.unit)
-    return (
-        question.answered is None
-        and unit is not None
-        and unit.state is ItemState.IN_PROGRESS
-        and unit.occurrence == question.occurrence
-    )
+def _unit(standing: Standing, name: str) -> Item | None:
+    return standing.position if name == "" else standing.items.get(name)
 
 
 def _open(standing: Standing) -> Iterator[Asked]:
@@ -106,10 +88,10 @@ def _open(standing: Standing) -> Iterator[Asked]:
     if ending:
         return
     for review in standing.reviews.values():
-        if is_open(standing, review):
+        if reviews.is_open(standing.items.get(review.unit), review):
             yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, review.gate.round)
     for question in standing.questions:
-        if waits(standing, question):
+        if questions.waits(_unit(standing, question.unit), question):
             yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1)
 
 
@@ -269,9 +251,12 @@ def _all(standing: Standing) -> Iterator[Asked]:
             yield _asked(standing, AskKind.APPROVE, effect.id, effect.item, number)
         for number in range(1, effect.dispatches + 1):
             yield _asked(standing, AskKind.SETTLE, effect.id, effect.item, number)
+    given = standing.approvals if isinstance(standing, Snapshot) else standing.all_approvals()
+    for row in given:
+        if row.scope == rounds.DRAFT:
+            yield _asked(standing, AskKind.REVIEW, row.effect, row.effect, row.round)
     for review in standing.reviews.values():
-        for number in range(1, review.gate.round + 1):
-            yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, number)
+        yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, review.gate.round)
     for question in standing.questions:
         yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1)
 

@@ -4,7 +4,7 @@ from resumed.schemas import events
 from resumed.schemas.instant import reached
 from resumed.schemas.job import Mark, StopReason
 
-from . import approvals, clock, limits, schedule
+from . import approvals, clock, limits, questions, reviews, schedule
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
@@ -24,7 +24,7 @@ def tick(draft: Draft, event: events.Tick) -> str | Unchanged:
         draft.mark_all(StopReason.EXPIRE)
         marked += 1
     waited = not draft.stopping() and schedule.lapse(draft)
-    asked = 0 if draft.stopping() else approvals.lapse(draft)
+    asked = 0 if draft.stopping() else approvals.lapse(draft) + reviews.lapse(draft) + questions.lapse(draft)
     told = clock.settle(draft)
     held = limits.settle(draft)
     if not (marked or waited or asked or held or told):

@@ -121,11 +121,20 @@ class Draft:
         self._effects[effect.id] = effect
         self.effects = self.effects.put((effect,))
 
+    def changed_units(self) -> list[Item]:
+        """The units laid over the table so far, as they are now."""
+        own = [] if self.position is self._before.position else [self.position]
+        return own + list(self._touched.values())
+
     def approvals_of(self, effect: str) -> list[Approval]:
         """All decisions on one effect, or on one unit's draft, as they stand now, oldest first."""
         rows = {row.id: row for row in self._before.approvals if row.effect == effect}
         rows |= {name: row for name, row in self.approvals.items() if row.effect == effect}
         return list(rows.values())
+
+    def all_approvals(self) -> list[Approval]:
+        """All decisions, as they stand now."""
+        return list(({row.id: row for row in self._before.approvals} | self.approvals).values())
 
     def tries_most(self, unit: Item) -> int:
         """How many counted failures the unit's step allows."""

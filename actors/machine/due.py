@@ -11,7 +11,7 @@ from resumed.schemas.job import ItemState
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
-from . import approvals, breaker, clock, limits, pins, reckoning
+from . import approvals, breaker, clock, limits, pins, questions, reckoning, reviews
 from .limits import Standing
 from .reckoning import trusted
 
@@ -195,8 +195,9 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
         return found if found is None else reckoning.look(snapshot, now, found)
     if snapshot.hold is None and (at := limits.next_reached(snapshot, now)) is not None:
         found = _earlier(found, at)
-    if (at := approvals.next_lapse(snapshot)) is not None:
-        found = _earlier(found, at)
+    for asking in (approvals, reviews, questions):
+        if (at := asking.next_lapse(snapshot)) is not None:
+            found = _earlier(found, at)
     moments = [wait.deadline for wait in snapshot.waits if wait.deadline is not None]
     if (deadline := limits.deadline(snapshot)) is not None:
         moments.append(deadline)

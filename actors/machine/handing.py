@@ -6,6 +6,7 @@ from attrs import evolve
 
 from resumed.schemas import decisions
 from resumed.schemas.job import Artifact, Item, ItemState, Source
+from resumed.schemas.records import replaced
 
 from .draft import Draft
 
@@ -17,6 +18,22 @@ def keep(unit: Item, output: Artifact | None) -> Item:
     if output is None:
         return unit
     return evolve(unit, outputs=(*(one for one in unit.outputs if one.name != output.name), output))
+
+
+def enter(unit: Item, step: str, data: str = "{}") -> Item:
+    """The unit at another step: a new occurrence with a fresh set of tries."""
+    return replaced(
+        unit,
+        state=ItemState.PENDING,
+        at=step,
+        occurrence=unit.occurrence + 1,
+        failures=0,
+        crashes=0,
+        not_before=None,
+        data=data,
+        code="",
+        reason="",
+    )
 
 
 def has_come(draft: Draft, step: str) -> bool:

@@ -4,38 +4,47 @@ from resumed.schemas import events
 from resumed.schemas.askviews import AskKind
 from resumed.schemas.refusal import Refusal
 
-from . import asks, rounds, rulings
+from . import asks, drafts, replies, rounds, rulings
 from .draft import Draft
 from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
 
-GATED = frozenset({AskKind.APPROVE})
+GATED = frozenset({AskKind.APPROVE, AskKind.REVIEW})
 
 
 def approve(draft: Draft, event: events.Approve) -> Choice:
-    """Allow an effect."""
-    return _on_effect(draft, rounds.APPROVE, event)
+    """Allow an effect, or accept a draft."""
+    return _hear(draft, rounds.APPROVE, event)
 
 
 def deny(draft: Draft, event: events.Deny) -> Choice:
-    """Refuse an effect."""
-    return _on_effect(draft, rounds.DENY, event)
+    """Refuse an effect, or a draft."""
+    return _hear(draft, rounds.DENY, event)
 
 
 def send_back(draft: Draft, event: events.SendBack) -> Choice:
-    """Have an effect made anew."""
-    return _on_effect(draft, rounds.SEND_BACK, event)
+    """Have an effect, or a draft, made anew."""
+    return _hear(draft, rounds.SEND_BACK, event)
+
+
+def _hear(draft: Draft, decision: str, event: events.Approve | events.Deny | events.SendBack) -> Choice:
+    verb = f"{decision.replace('_', ' ')} what is asked by"
+    found = asks.resolve(draft, verb, event.subject, GATED)
+    if isinstance(found, Refusal):
+        return found
+    if found.kind is AskKind.REVIEW:
+        return drafts.decide(draft, found.subject, event)
+    return rulings.decide(draft, draft.effects[found.subject], decision, event)
 
 
 def revoke(draft: Draft, event: events.Revoke) -> Choice:
-    """Take a yes back."""
-    found = asks.resolve(draft, "revoke an approval of", event.subject, GATED)
+    """Take a yes to an effect back."""
+    found = asks.resolve(draft, "revoke an approval of", event.subject, frozenset({AskKind.APPROVE}))
     return found if isinstance(found, Refusal) else rulings.revoke(draft, draft.effects[found.subject], event)
 
 
-def _on_effect(draft: Draft, decision: str, event: events.Approve | events.Deny | events.SendBack) -> Choice:
-    found = asks.resolve(draft, f"{decision.replace('_', ' ')} what is asked by", event.subject, GATED)
-    if isinstance(found, Refusal):
-        return found
-    return rulings.decide(draft, draft.effects[found.subject], decision, event)
+def reply(draft: Draft, event: events.Reply) -> Choice:
+    """Answer a question."""
+    found = asks.resolve(draft, "answer what is asked by", event.subject, frozenset({AskKind.ANSWER}))
+    return found if isinstance(found, Refusal) else replies.reply(draft, found.subject, event)

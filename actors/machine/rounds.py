@@ -17,6 +17,8 @@ APPROVE, DENY, SEND_BACK, ACCEPT, EDIT, REFUSE = "approve", "deny", "send_back",
 YES = frozenset({APPROVE, ACCEPT, EDIT})
 """Decisions that count towards a quorum; each other one ends the question at once."""
 
+EFFECT, DRAFT = "effect", "draft"
+"""What one decision covers: one effect, or one draft."""
 LAPSED, EXPIRED, REVOKED, POLICY = "lapsed", "expired", "revoked", "policy"
 MEMBER, EXTENDED, ABSENT, EDITED = "member", "extended", "absent", "edited"
 WHYS: dict[str, str] = {

@@ -21,8 +21,6 @@ from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
 
-SCOPE = "effect"
-"""What one approval covers: one effect."""
 WITHDRAWN_BY = {rounds.DENY: "denied", rounds.SEND_BACK: "sent_back"}
 """Decisions that withdraw an effect, and the code that it bears then."""
 PAST = {rounds.APPROVE: "approved", rounds.DENY: "denied", rounds.SEND_BACK: "sent back"}
@@ -102,7 +100,7 @@ def _row(
         groups=facts.names,
         via=by.via,
         decision=decision,
-        scope=SCOPE,
+        scope=rounds.EFFECT,
         policy_version=facts.policy,
         given=draft.now,
         valid_until=draft.ahead(facts.rule.valid_for) if decision in rounds.YES else None,

@@ -2,18 +2,20 @@
 attempt; and what holds a job by its own records.
 """
 
-from resumed.schemas.job import Ending, Item, ItemState, Outcome, StopReason
+from resumed.schemas.job import Ending, ItemState, Outcome, StopReason
 from resumed.schemas.limits import OnFailed
-from resumed.schemas.records import replaced
 
-from . import clock, limits, schedule
+from . import clock, limits, questions, reviews, schedule
 from .draft import Draft
 from .due import is_near, stops
+from .handing import enter as enter
 
 
 def settle(draft: Draft) -> None:
     """Carry out all of it."""
     if draft.outcome is None:
+        reviews.settle(draft)
+        questions.settle(draft)
         schedule.settle(draft)
         clock.settle(draft)
         _settle_position(draft)
@@ -77,19 +79,3 @@ def _settle_job(draft: Draft) -> None:
         draft.outcome = Outcome(ending=Ending.COMPLETED, at=draft.now)
     elif draft.position.state is ItemState.FAILED:
         draft.outcome = Outcome(ending=Ending.FAILED, at=draft.now, reason=draft.position.reason)
-
-
-def enter(unit: Item, step: str, data: str = "{}") -> Item:
-    """The unit at another step: a new occurrence with a fresh set of tries."""
-    return replaced(
-        unit,
-        state=ItemState.PENDING,
-        at=step,
-        occurrence=unit.occurrence + 1,
-        failures=0,
-        crashes=0,
-        not_before=None,
-        data=data,
-        code="",
-        reason="",
-    )

@@ -27,6 +27,7 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.Deny: ("deny", "person", hearing.deny),
     events.SendBack: ("send_back", "person", hearing.send_back),
     events.Revoke: ("revoke", "person", hearing.revoke),
+    events.Reply: ("answer", "person", hearing.reply),
     events.Grant: ("start", "machine", work.grant),
     events.Returned: ("returned", "author", work.returned),
     events.Raised: ("raised", "author", work.raised),
@@ -108,7 +109,11 @@ def _evidence(event: events.Returned, why: Unchanged) -> Entry:
 
 
 _TEXTS = {
-    kind: tuple(each.name for each in fields(kind) if each.name in ("reason", "detail", "error"))
+    kind: tuple(
+        each.name
+        for each in fields(kind)
+        if each.name in ("reason", "detail", "error", "answer") and each.type is str
+    )
     for kind in ROUTES
 }
 """What an event carries of others' words."""

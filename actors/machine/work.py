@@ -24,7 +24,7 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import breaker, handing, limits, publishing, sources
+from . import breaker, handing, limits, publishing, questions, reviews, sources
 from .draft import NOT_GONE, Draft
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
@@ -76,6 +76,8 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
         or _problem(draft, unit, decided)
         or _text_problem(unit, event.answer)
         or publishing.problem(draft, unit, decided)
+        or reviews.problem(draft, unit, decided, event.kept)
+        or questions.problem(draft, unit, decided)
     )
     _spend(draft, event.answer.used)
     publishes = not problem and publishing.offered(decided) is not None
@@ -90,6 +92,10 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
             breaker.close(draft)
         if publishes:
             choice = publishing.begin(draft, unit, event, row.stop is StopReason.SKIP)
+        elif isinstance(decided, decisions.Reviewing):
+            choice = reviews.begin(draft, unit, decided, event.kept, event.policies)
+        elif isinstance(decided, decisions.Asking):
+            choice = questions.begin(draft, unit, decided)
         else:
             choice = _decided(draft, unit, decided, event.output)
     settle(draft)
@@ -115,7 +121,7 @@ def _left_out(draft: Draft, unit: Item) -> str:
 def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     """Why this decision cannot be carried out where it was made; empty when it can."""
     item = unit.id != ""
-    if isinstance(decided, decisions.SAYS_OF_EFFECTS | decisions.WAITS_FOR_OTHERS):
+    if isinstance(decided, decisions.SAYS_OF_EFFECTS | decisions.Performing):
         return f"step {unit.at}: {type(decided).__name__} is no answer to a try of a step"
     if isinstance(decided, _OF_ITEMS) and not item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"

@@ -339,6 +339,7 @@ def snapshot() -> Snapshot:
                 decision="edit",
                 editor="cy",
                 by="bo",
+                led=2,
             )
         },
         approvals=(
@@ -392,6 +393,7 @@ def snapshot() -> Snapshot:
                 asked=m(8),
                 occurrence=1,
                 widened=True,
+                led=2,
             ),
         ),
         sources=j.SourceReport(
