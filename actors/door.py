@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import anyio
 from anyio import to_thread
+from attrs import frozen
 
 from resumed.schemas import codec, jobfilereader, release
 from resumed.schemas.errors import AuthorError, CommitError, FaultyInputError
@@ -25,9 +26,20 @@ from . import refusals
 from .entry import JobEntry, Stage
 from .known import Known
 from .machine.admission import first_line
+from .machine.terms import Terms
 from .machine.terms import terms as terms_of
 from .submission import Admitted, Submission
 from .supervisor import Supervisor
+
+
+@frozen
+class _Prepared:
+    """What a new job is made of beside its file: its inputs with defaults, when, and under which terms."""
+
+    inputs: str
+    now: Instant
+    terms: Terms
+
 
 OffLoop = Callable[..., Awaitable[Any]]
 """Runs a call beside the loop and returns what it returned."""
@@ -102,19 +114,19 @@ class Door:
         prepared = await self._prepare(offered, file)
         if isinstance(prepared, Refusal):
             return prepared
-        return _drawn_up(offered, file, job, *prepared, self._supervisor.clock.now())[1]
+        return _drawn_up(offered, file, job, prepared)[1]
 
     async def _admit(self, offered: Submission, file: JobFile, job: str) -> Admitted | Refusal:
         """Admit what is most likely a new job; whether it is one shows when it is made, its folder last.
 
         What it is comes before what it needs: a job that is there is found whatever became of its workflow.
         """
-        prepared: tuple[Contract, str] | Refusal | FaultyInputError
+        prepared: _Prepared | Refusal | FaultyInputError
         try:
             prepared = await self._prepare(offered, file)
         except FaultyInputError as error:
             prepared = error
-        if not isinstance(prepared, tuple):
+        if not isinstance(prepared, _Prepared):
             if found := await self._known.find(offered, file, job):
                 return found
             if isinstance(prepared, Refusal):
@@ -122,7 +134,7 @@ class Door:
             raise prepared
         if offered.again:
             job = await self._known.free(job)
-        record, line = _drawn_up(offered, file, job, *prepared, self._supervisor.clock.now())
+        record, line = _drawn_up(offered, file, job, prepared)
         # A crash between these two leaves names without a job, which are nobody's.
         await self._known.take(self._known.of_new(offered, file, job))
         try:
@@ -133,8 +145,8 @@ class Door:
             raise CommitError(f"cannot admit {job}: its id was taken meanwhile; ask again") from None
         return Admitted(job=job)
 
-    async def _prepare(self, offered: Submission, file: JobFile) -> tuple[Contract, str] | Refusal:
-        """The contract that a new job is held to, and its inputs with defaults; why there cannot be one."""
+    async def _prepare(self, offered: Submission, file: JobFile) -> _Prepared | Refusal:
+        """What a new job is made of; why there cannot be one."""
         if offered.hindered:
             return refusals.disk(offered.name, offered.hindered)
         contract = self._workflows.pick(file.workflow, file.version)
@@ -145,11 +157,16 @@ class Door:
             inputs = self._workflows.accept(contract, file, what, reader)
         else:
             inputs = await self._off_loop(self._workflows.accept, contract, file, what, reader)
-        terms_of(file, contract, self._supervisor.clock.now(), what)
+        now = self._supervisor.clock.now()
+        terms = terms_of(file, contract, now, what)
         try:
-            return await self._whole(contract), inputs
+            whole = await self._whole(contract)
         except AuthorError as error:
             return Refusal(code="workflow", reason=f"{what}: {error}")
+        if whole is not contract:
+            now = self._supervisor.clock.now()
+            terms = terms_of(file, whole, now, what)
+        return _Prepared(inputs, now, terms)
 
     async def _make(self, record: Admission, line: Line) -> None:
         """Make the job durable and take it in; FileExistsError when its id is taken."""
@@ -184,11 +201,9 @@ class Door:
             supervisor.take_in(job_id)
 
 
-def _drawn_up(
-    offered: Submission, file: JobFile, job_id: str, contract: Contract, inputs: str, now: Instant
-) -> tuple[Admission, Line]:
-    """The two things that make a job durable; FaultyInputError for terms that cannot be."""
-    terms = terms_of(file, contract, now, f"cannot admit {offered.name}")
+def _drawn_up(offered: Submission, file: JobFile, job_id: str, prepared: _Prepared) -> tuple[Admission, Line]:
+    """The two things that make a job durable."""
+    terms, inputs, now = prepared.terms, prepared.inputs, prepared.now
     contract = terms.contract
     requester = offered.requester
     record = Admission(

@@ -37,8 +37,10 @@ YOUNG = 3_000_000_000
 """Nanoseconds after its last change in which a file that cannot be read may still be being written."""
 SOON = 0.25
 """Seconds until a file that is not whole yet is looked at again."""
-AT_ONCE = 32
-"""Files under admission at a time; and how many are taken out of the folder by one call."""
+TOGETHER = 32
+"""Files that are taken out of the folder by one call, and become jobs in one."""
+AT_ONCE = 2 * TOGETHER
+"""Files under admission at a time: some are judged while the disk is at work on others."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -80,7 +82,7 @@ class Incoming:
         self._bell = anyio.Event()
         self._said: dict[str, str] = {}
         self._resting = False
-        self._places = anyio.Semaphore(AT_ONCE)
+        self._places = anyio.Semaphore(AT_ONCE, fast_acquire=True)
         self._busy: set[str] = set()
         """The names under admission, or on their way out of `claimed/`."""
         self._admitted: list[tuple[Claimed, str]] = []
@@ -338,7 +340,7 @@ async def _disk(call: Callable[..., T], *arguments: object, **named: object) -> 
 
 
 def _pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE))
+    return (names[start : start + TOGETHER] for start in range(0, len(names), TOGETHER))
 
 
 def _is_whole(raw: bytes) -> bool:

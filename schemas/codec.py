@@ -205,9 +205,30 @@ def _tables(made: Converter) -> None:
 
 
 def _shared(made: Converter) -> None:
-    """What many jobs have in common is read once and then the same object: nobody changes a record."""
+    """What many jobs have in common is read once and then the same object: nobody changes a record, and
+    nobody the plain value that it is written as."""
     for kind in (Contract, CodeVersion):
         made.register_structure_hook(kind, _once(made.get_structure_hook(kind)))
+    made.register_unstructure_hook(Contract, _once_written(made))
+
+
+def _once_written(made: Converter) -> Callable[[Any], Any]:
+    write: list[Callable[[Any], Any]] = []
+    known: dict[int, tuple[Any, Any]] = {}
+
+    def unstructure(record: Any) -> Any:
+        # By identity: to compare two contracts takes as long as to write one.
+        found = known.get(id(record))
+        if found is None:
+            if not write:  # not at the start: to make it takes a while
+                write.append(make_dict_unstructure_fn(Contract, made, _cattrs_omit_if_default=True))
+            if len(known) >= MOST_SHARED:
+                known.clear()
+            # The record is kept with it, so that its number cannot become another's.
+            found = known[id(record)] = record, write[0](record)
+        return found[1]
+
+    return unstructure
 
 
 def _once(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

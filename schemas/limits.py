@@ -190,7 +190,7 @@ def tightened(allowed: Limits, asked: Tighter, what: str) -> Limits:
         found[key] = value
     if problems:
         raise FaultyInputError(what, tuple(problems))
-    return evolve(allowed, **found)
+    return evolve(allowed, **found) if found else allowed
 
 
 def tighter_on_failed(allowed: OnFailed, asked: OnFailed | None, what: str) -> OnFailed:

@@ -110,11 +110,11 @@ class Layout:
 
     def job(self, job_id: str) -> Path:
         """The folder of a job that is not archived."""
-        return self.jobs / codec.shard(job_id) / _name(job_id)
+        return self.root.joinpath("jobs", codec.shard(job_id), _name(job_id))
 
     def archived(self, job_id: str) -> Path:
         """The folder of a finished job once it is moved."""
-        return self.archive / codec.shard(job_id) / _name(job_id)
+        return self.root.joinpath("archive", codec.shard(job_id), _name(job_id))
 
 
 def _name(job_id: str) -> str:

@@ -8,7 +8,7 @@ from machine_kit import CONTRACT, moment
 
 from resumed.actors.machine.terms import terms
 from resumed.actors.worker import programs
-from resumed.schemas import durations, jobfilereader, limits, sizes, workflowfile
+from resumed.schemas import codec, durations, jobfilereader, limits, sizes, workflowfile
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Budget
 from resumed.schemas.jobfile import JobFile
@@ -205,3 +205,26 @@ def test_a_size_reads_as_bytes(text: str | int, size: int) -> None:
 def test_a_span_spelled_exactly_reads_back(seconds: float) -> None:
     """What a command offers is what was meant, to the millisecond."""
     assert seconds == durations.read(durations.exact(seconds))
+
+
+def test_a_job_that_tightens_nothing_is_held_to_the_very_record() -> None:
+    """What its workflow says is then spelled once for all its jobs; another's is its own."""
+    allowed = Limits(pids=64)
+    contract = evolve(CONTRACT, limits=allowed)
+
+    def held(**file: Any) -> Any:
+        return terms(JobFile(workflow="scan", **file), contract, moment(), "cannot admit x").contract
+
+    assert contract is held()
+    assert evolve(contract, on_failed=OnFailed.STOP) == held(on_failed=OnFailed.STOP)
+    assert evolve(contract, limits=evolve(allowed, pids=3)) == held(limits=Tighter(pids=3))
+
+
+def test_a_contract_is_written_as_it_is() -> None:
+    """Also when many were written before it, and one of them stood where it stands now."""
+    for number in range(300):
+        made = evolve(CONTRACT, version=number + 1, description=f"number {number}")
+        once, again = codec.encode(made), codec.encode(made)
+
+        assert once == again
+        assert made == codec.decode_own(once, type(CONTRACT), "")

@@ -43,17 +43,17 @@ def terms(file: JobFile, contract: Contract, now: Instant, what: str) -> Terms:
         deadline = own if deadline is None or own.wall < deadline.wall else deadline
     if deadline is not None and not_before is not None and deadline.wall <= not_before.wall:
         raise FaultyInputError(what, ("the deadline comes before the job may start @ $.not_before",))
+    on_failed = limits.tighter_on_failed(contract.on_failed, file.on_failed, what)
+    bounds = (
+        allowed
+        if held is allowed
+        else evolve(allowed, memory=held.memory, pids=held.pids, failures_in_a_row=held.failures_in_a_row)
+    )
+    if on_failed is not contract.on_failed or bounds != allowed:
+        # Else it stays the very same record, which is spelled once for all its jobs.
+        contract = evolve(contract, on_failed=on_failed, limits=bounds)
     return Terms(
-        contract=evolve(
-            contract,
-            on_failed=limits.tighter_on_failed(contract.on_failed, file.on_failed, what),
-            limits=evolve(
-                allowed,
-                memory=held.memory,
-                pids=held.pids,
-                failures_in_a_row=held.failures_in_a_row,
-            ),
-        ),
+        contract=contract,
         budget=Budget(usd=held.usd, tokens=held.tokens, turns=held.turns, active_seconds=held.active_time),
         not_before=not_before,
         deadline=deadline,
