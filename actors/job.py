@@ -22,7 +22,7 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snap
 from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
-from . import acting, receipts, straight
+from . import acting, outputs, receipts, straight
 from .clock import Clock
 from .entry import JobEntry
 from .machine import due
@@ -146,7 +146,7 @@ class JobActor:
         messages = box.take(1 if self.entry.crashes else 64)
         for message in messages:
             event = message.event
-            if isinstance(event, events.Returned) and _offers(event):
+            if isinstance(event, events.Returned) and outputs.is_to_keep(event):
                 message.event = await self.house.publisher.keep(self.entry, event)
         await self._decide(messages)
 
@@ -154,7 +154,7 @@ class JobActor:
         """True when an output must be kept before these are decided."""
         for message in messages:
             event = message.event
-            if isinstance(event, events.Returned) and _offers(event):
+            if isinstance(event, events.Returned) and outputs.is_to_keep(event):
                 return True
         return False
 
@@ -378,7 +378,3 @@ class JobActor:
     def act(self) -> bool:
         """Begin what is due and end what is no longer; True when the job wants a slot."""
         return acting.act(self.house, self.entry, self.snapshot, self._now)
-
-
-def _offers(event: events.Returned) -> bool:
-    return event.output is None and getattr(event.answer.decided, "output", None) is not None

@@ -1,4 +1,4 @@
-"""Making an offered output durable before any line names it; what the offer says is checked."""
+"""Making offered bytes durable before any line names them; what an offer says of its bytes is checked."""
 
 import base64
 import binascii
@@ -9,10 +9,11 @@ from attrs import evolve, frozen
 from resumed.schemas import codec, decisions, events
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Artifact, Provenance
+from resumed.schemas.ledger import ERRAND
 from resumed.store import artifacts
 
 INLINE = 16 * 1024
-"""Bytes that travel in the line; larger outputs are files."""
+"""Bytes of an output, or of a draft, that travel in the line; larger ones are files."""
 
 
 @frozen
@@ -25,30 +26,47 @@ class Piece:
     sha256: str
 
 
-def offer_of(event: events.Returned) -> decisions.Offer | None:
-    """The offer in an answer, if there is one."""
-    found: decisions.Offer | None = getattr(event.answer.decided, "output", None)
-    return found
+def offers_of(event: events.Returned) -> tuple[decisions.Offer, ...]:
+    """All bytes that come with an answer: its output, and what `decisions.offers` names."""
+    decided = event.answer.decided
+    output: decisions.Offer | None = getattr(decided, "output", None)
+    rest = decisions.offers(decided)
+    return rest if output is None else (output, *rest)
+
+
+def is_to_keep(event: events.Returned) -> bool:
+    """True while bytes come with it that are not durable yet."""
+    decided = event.answer.decided
+    if event.output is None and getattr(decided, "output", None) is not None:
+        return True
+    return not event.kept and bool(decisions.offers(decided))
 
 
 def keep(folder: Path, job: str, event: events.Returned) -> events.Returned | events.Raised:
-    """The answer with its output as a durable artifact; a faulty offer is the handler's error.
+    """The answer with its bytes as durable artifacts; a faulty offer is the handler's error.
 
     A late answer is evidence, no more: nothing is kept of what it offers, and its faults are nobody's.
     StoreError when the disk refuses. A crash here leaves an artifact that nothing names.
     """
-    offer = offer_of(event)
-    if offer is None or event.late:
+    offers = offers_of(event)
+    if not offers or event.late:
         return event
+    # A draft may become an output; what belongs to an effect is named by its digest alone.
+    most = INLINE if isinstance(event.answer.decided, decisions.Reviewing) else 0
+    item = "" if event.unit.startswith(ERRAND) else event.unit
+    made = Provenance(job=job, item=item, attempt=event.epoch)
+    output: decisions.Offer | None = getattr(event.answer.decided, "output", None)
     try:
-        artifact = _keep(folder, offer)
+        first = None if output is None else evolve(_keep(folder, output), provenance=made)
+        rest = decisions.offers(event.answer.decided)
+        kept = tuple(evolve(_keep(folder, offer, most), provenance=made) for offer in rest)
     except FaultyInputError as error:
         return events.Raised(unit=event.unit, epoch=event.epoch, number=event.number, error=str(error))
-    made = Provenance(job=job, item=event.unit, attempt=event.epoch)
-    return evolve(event, output=evolve(artifact, provenance=made))
+    return evolve(event, output=first, kept=kept)
 
 
-def _keep(folder: Path, offer: decisions.Offer) -> Artifact:
+def _keep(folder: Path, offer: decisions.Offer, most: int = INLINE) -> Artifact:
+    """The artifact of an offer: in the line up to `most` bytes, else a file."""
     what = f"cannot keep output {offer.name!r}"
     if offer.reference:
         if offer.publish is None:
@@ -68,7 +86,7 @@ def _keep(folder: Path, offer: decisions.Offer) -> Artifact:
         raise FaultyInputError(what, ("expected text, base64 or a path, got none",))
     if len(raw) != offer.size or codec.digest(raw) != offer.sha256:
         raise FaultyInputError(what, ("its bytes do not have the size and sha256 it was offered with",))
-    if len(raw) > INLINE:
+    if len(raw) > most:
         artifacts.put(folder, raw)
         return Artifact(name=offer.name, sha256=offer.sha256, size=offer.size)
     return Artifact(

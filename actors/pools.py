@@ -6,7 +6,7 @@ It starts and ends no worker.
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from resumed.schemas import frames
 from resumed.schemas.workflow import Contract
@@ -78,6 +78,8 @@ class Pool:
     """The workers of one pinned workflow, and the jobs that wait for them (in turn)."""
 
     contract: Contract
+    errands: bool = False
+    """Its workers go on errands only: those of the workflow's own pool run several tries at once."""
     hands: dict[str, Hand] = field(factory=dict)
     waiting: Turns = field(factory=Turns)
     starting: int = 0
@@ -100,3 +102,23 @@ class Pool:
     def starves(self) -> bool:
         """True when jobs wait for a worker, one may be started, and none is there or on its way."""
         return bool(self.waiting) and not (self.hands or self.starting or self.pausing)
+
+
+_APART = " errands"
+"""Ends the name of a pool whose workers go on errands only."""
+
+
+def pool_for(pools: dict[str, Pool], digest: str, contract: Contract, errand: bool) -> Pool:
+    """A pinned workflow's pool, made when there is none; for errands one whose workers have one slot."""
+    apart = errand and contract.slots > 1
+    name = digest + _APART if apart else digest
+    pool = pools.get(name)
+    if pool is None:
+        pool = pools[name] = Pool(evolve(contract, slots=1) if apart else contract, errands=apart)
+    return pool
+
+
+def pools_of(pools: dict[str, Pool], digest: str) -> list[Pool]:
+    """The pools that there are of a pinned workflow."""
+    found = (pools.get(digest), pools.get(digest + _APART))
+    return [pool for pool in found if pool is not None]

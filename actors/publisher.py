@@ -52,11 +52,9 @@ class Publisher:
         self._places = Lanes(places)
 
     async def keep(self, entry: JobEntry, event: events.Returned) -> events.Returned | events.Raised:
-        """The answer with its output made durable."""
-        offer = outputs.offer_of(event)
+        """The answer with its bytes made durable."""
         # What takes long to copy must not take a thread that commits.
-        large = offer is not None and offer.size > LARGE
-        if large:
+        if sum(offer.size for offer in outputs.offers_of(event)) > LARGE:
             return await self._places.call(STORE, outputs.keep, entry.folder, entry.id, event)
         return await self._disk.call(outputs.keep, entry.folder, entry.id, event)
 

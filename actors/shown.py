@@ -5,9 +5,10 @@ from pathlib import Path
 
 from attrs import evolve
 
-from resumed.schemas.frames import Run
-from resumed.schemas.job import Item, Try
+from resumed.schemas.frames import CallGiven, Given, Outcome, Run
+from resumed.schemas.job import Item, Reader, Try
 from resumed.schemas.keys import operation_key
+from resumed.schemas.ledger import ERRAND, Effect, Errand
 from resumed.schemas.snapshot import Snapshot
 from resumed.store import files
 
@@ -28,6 +29,7 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         shown, through = pins.piece(snapshot)
     else:
         shown, through = () if item is not None else items(snapshot), 0
+    told = given(snapshot, row) if _has_waited(snapshot) else None
     return Run(
         job=job.id,
         epoch=row.epoch,
@@ -39,7 +41,7 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         scratch=scratch,
         kept=places.kept_folder(folder, row.item) if programs else "",
         key=_key(snapshot, row) if programs else "",
-        artifacts=f"{folder}/{files.ARTIFACTS}" if programs else "",
+        artifacts=f"{folder}/{files.ARTIFACTS}" if programs or told or snapshot.contract.effects else "",
         outputs=snapshot.position.outputs,
         attempt=row.epoch,
         interrupted=unit.crashes > 1 or unit.code == "interrupted",
@@ -52,10 +54,92 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         items_file=job.items_file,
         objective=job.objective,
         labels=job.labels,
-        reader=job.reader if job.reader is not None and job.reader.uid not in (0, os.geteuid()) else None,
+        reader=_reader(snapshot),
         compare=row.compares,
         through=through,
+        given=told,
     )
+
+
+def errand(snapshot: Snapshot, row: Errand, folder: Path, scratch: str) -> Run:
+    """The frame that sends a worker on an open errand: what it does is made of the stored row alone."""
+    job, effect = snapshot.job, snapshot.effects[row.effect]
+    contract = snapshot.contract.tool(effect.tool)
+    if contract is None:
+        raise LookupError(f"workflow {snapshot.contract.workflow} declares no effect {effect.tool!r}")
+    programs = places.runs_programs(snapshot)
+    return Run(
+        job=job.id,
+        epoch=row.epoch,
+        item=ERRAND + effect.id,
+        number=row.number,
+        step=effect.step,
+        occurrence=effect.occurrence,
+        log=places.log_file(folder, effect.item),
+        scratch=scratch,
+        kept=places.kept_folder(folder, effect.item) if programs else "",
+        key=effect.operation_key,
+        artifacts=f"{folder}/{files.ARTIFACTS}",
+        attempt=row.epoch,
+        inputs=job.inputs,
+        row=snapshot.items.get(effect.item) if effect.item else None,
+        objective=job.objective,
+        labels=job.labels,
+        reader=_reader(snapshot),
+        call=CallGiven(
+            effect=effect.id,
+            kind=row.kind,
+            tool=effect.tool,
+            version=effect.version,
+            operation_key=effect.operation_key,
+            fingerprint=effect.fingerprint,
+            arguments=effect.arguments,
+            unbound=effect.unbound,
+            bodies=effect.bodies,
+            observed=effect.observed,
+            sources=effect.sources,
+            attempt=effect.dispatches,
+            timeout=contract.timeout,
+            first=effect.first_dispatch is None,
+        ),
+    )
+
+
+def _has_waited(snapshot: Snapshot) -> bool:
+    return bool(snapshot.performances or snapshot.reviews or snapshot.questions)
+
+
+def given(snapshot: Snapshot, row: Try) -> Given | None:
+    """What the unit waited for before this step, where this step is what that led to."""
+    performance = snapshot.performances.get(row.item)
+    if performance is not None and performance.over:
+        return Given(outcomes=tuple(_outcome(snapshot.effects[name]) for name in performance.effects))
+    review = snapshot.reviews.get(row.item)
+    if review is not None and review.decision:
+        return Given(text=review.draft, editor=review.editor)
+    for question in reversed(snapshot.questions):
+        if question.unit == row.item and question.answered is not None and question.then == row.step:
+            return Given(answer=question.answer, by=question.answered_by)
+    return None
+
+
+def _outcome(effect: Effect) -> Outcome:
+    return Outcome(
+        effect=effect.id,
+        tool=effect.tool,
+        state=effect.state,
+        arguments=effect.arguments,
+        code=effect.code,
+        reference=effect.reference,
+        reason=effect.reason,
+        response=effect.response,
+    )
+
+
+def _reader(snapshot: Snapshot) -> Reader | None:
+    """Whose rights count when files are read; None where they are the daemon's own, or all there are."""
+    reader = snapshot.job.reader
+    return reader if reader is not None and reader.uid not in (0, os.geteuid()) else None
 
 
 def _key(snapshot: Snapshot, row: Try) -> str:

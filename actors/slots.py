@@ -13,7 +13,7 @@ from resumed.schemas import frames
 from resumed.schemas.errors import GoneError, ResumedError, StoreError
 from resumed.schemas.workflow import Contract
 
-from .pools import Hand, Key, Pool, Spawn
+from .pools import Hand, Key, Pool, Spawn, pool_for, pools_of
 from .turns import ANYONE, Rank
 
 logger = logging.getLogger(__name__)
@@ -66,15 +66,16 @@ class Slots:
         self._left = anyio.Event()
         self._freed: anyio.Event | None = None
 
-    def want(self, job: str, digest: str, contract: Contract, rank: Rank = ANYONE) -> None:
+    def want(
+        self, job: str, digest: str, contract: Contract, rank: Rank = ANYONE, *, errand: bool = False
+    ) -> None:
         """Queue the job for a slot; once, however often it asks, and not while an offer is on its way to it.
 
         Whoever takes or declines an offer asks again when more is due; a place in the queue that nobody wants
-        would cost the job its own turn (`may_go_on`).
+        would cost the job its own turn (`may_go_on`). Errands are for workers of one slot: a workflow whose
+        own have more has others for them.
         """
-        pool = self.pools.get(digest)
-        if pool is None:
-            pool = self.pools[digest] = Pool(contract)
+        pool = pool_for(self.pools, digest, contract, errand)
         if not any(job in hand.offered for hand in pool.hands.values()):
             pool.waiting.add(job, rank)
         self.pump(pool)
@@ -82,8 +83,7 @@ class Slots:
 
     def unwant(self, job: str, digest: str) -> None:
         """The job does not want a slot any more."""
-        pool = self.pools.get(digest)
-        if pool is not None:
+        for pool in pools_of(self.pools, digest):
             pool.waiting.remove(job)
 
     def pump(self, pool: Pool) -> None:
@@ -245,6 +245,16 @@ class Slots:
             return False
         # A try that was found open after a death may have taken the place meanwhile.
         return len(hand.held) + len(hand.offered) <= hand.worker.slots
+
+    def does_errands(self, name: str) -> bool:
+        """Whether this worker may be sent on errands: it has one slot."""
+        hand = self.hands.get(name)
+        return hand is not None and hand.worker.slots == 1
+
+    def does_tries(self, name: str) -> bool:
+        """Whether this worker runs tries, too."""
+        hand = self.hands.get(name)
+        return hand is not None and not hand.pool.errands
 
     def take(self, name: str, key: Key) -> None:
         """The place offered to the try's job is the try's from now on, whether or not it is ever run."""

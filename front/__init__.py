@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from resumed.actors.worker.answers import (
         Accept,
+        Ask,
         Done,
         Each,
         Fail,
@@ -14,13 +15,40 @@ if TYPE_CHECKING:
         JobDecision,
         NewItem,
         Next,
+        Perform,
         RetryAfter,
+        Review,
     )
     from resumed.actors.worker.authors import step, workflow
-    from resumed.actors.worker.views import Item, Job
+    from resumed.actors.worker.calls import Call
+    from resumed.actors.worker.effects import by, effect
+    from resumed.actors.worker.outcomes import (
+        Absent,
+        AnyOutcome,
+        Changed,
+        Denied,
+        Landed,
+        Lapsed,
+        LookUpAnswer,
+        NotSent,
+        Refused,
+        SendAnswer,
+        SentBack,
+        Unlanded,
+        Unsure,
+        Withdrawn,
+    )
+    from resumed.actors.worker.views import Artifact, Item, Job
 
 __all__ = [
+    "Absent",
     "Accept",
+    "AnyOutcome",
+    "Artifact",
+    "Ask",
+    "Call",
+    "Changed",
+    "Denied",
     "Done",
     "Each",
     "Fail",
@@ -30,14 +58,51 @@ __all__ = [
     "ItemDecision",
     "Job",
     "JobDecision",
+    "Landed",
+    "Lapsed",
+    "LookUpAnswer",
     "NewItem",
     "Next",
+    "NotSent",
+    "Perform",
+    "Refused",
     "RetryAfter",
+    "Review",
+    "SendAnswer",
+    "SentBack",
+    "Unlanded",
+    "Unsure",
+    "Withdrawn",
+    "by",
+    "effect",
     "step",
     "workflow",
 ]
 
-_HOMES = {"step": "authors", "workflow": "authors", "Item": "views", "Job": "views"}
+_HOMES = {
+    "Absent": "outcomes",
+    "AnyOutcome": "outcomes",
+    "Artifact": "views",
+    "Call": "calls",
+    "Changed": "outcomes",
+    "Denied": "outcomes",
+    "Item": "views",
+    "Job": "views",
+    "Landed": "outcomes",
+    "Lapsed": "outcomes",
+    "LookUpAnswer": "outcomes",
+    "NotSent": "outcomes",
+    "Refused": "outcomes",
+    "SendAnswer": "outcomes",
+    "SentBack": "outcomes",
+    "Unlanded": "outcomes",
+    "Unsure": "outcomes",
+    "Withdrawn": "outcomes",
+    "by": "effects",
+    "effect": "effects",
+    "step": "authors",
+    "workflow": "authors",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,7 @@
 """Operation keys: derived from what an operation is for, never drawn, so a restored store forms the same."""
 
 import hashlib
+from typing import Any
 
 import rfc8785
 
@@ -41,3 +42,8 @@ def fingerprint(effect: Effect, contract: ToolContract) -> str:
 def policy(rule: ApprovalRule) -> str:
     """The sha256, in hex, of a rule as RFC 8785 spells it: the version of the policy that decisions bear."""
     return hashlib.sha256(rfc8785.dumps(codec.to_plain(rule))).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """The RFC 8785 text of a plain value; ValueError when it has none (an integer beyond 2^53 - 1, NaN)."""
+    return rfc8785.dumps(value).decode()

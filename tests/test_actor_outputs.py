@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from faults.seam import Seam
 
 from resumed.actors import outputs
 from resumed.daemon import api_files
 from resumed.schemas import codec, decisions, events, strict
+from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.errors import DamagedError, UnreadableError
 from resumed.schemas.job import Artifact
 from resumed.store import artifacts
@@ -143,3 +145,56 @@ def test_only_a_copy_takes_place_in_the_store(reference: bool, tmp_path: Path) -
     assert ("/srv/small/a" if reference else "") == made.output.path
     assert ([] == seam.calls) == reference
     assert artifacts.path(tmp_path, made.output.sha256).exists() != reference
+
+
+def offer_of(raw: bytes, name: str = "body") -> decisions.Offer:
+    """Bytes on their way."""
+    return decisions.Offer(name=name, sha256=codec.digest(raw), size=len(raw), text=raw.decode())
+
+
+def answer_of(decided: decisions.Decided, unit: str = "", late: bool = False) -> events.Returned:
+    """An answer with that decision."""
+    answer = decisions.Answer(decided=decided)
+    return events.Returned(unit=unit, epoch=2, number=1, answer=answer, late=late)
+
+
+def test_what_an_effect_names_by_digest_is_kept_before_a_line_names_it(tmp_path: Path) -> None:
+    """Bodies, what is shown and a target's answer become files, one for each in order, small ones too."""
+    calls = tuple(
+        decisions.Call(tool="t", arguments="{}", bodies=(offer_of(raw),), shown=offer_of(b"shown", "shown"))
+        for raw in (b"one", b"two")
+    )
+    event = answer_of(decisions.Performing(calls=calls))
+    assert outputs.is_to_keep(event)
+    found = outputs.keep(tmp_path, "job", event)
+    assert isinstance(found, events.Returned)
+
+    assert not outputs.is_to_keep(found)
+    assert ["body", "body", "shown", "shown"] == [each.name for each in found.kept]
+    assert [b"one", b"two"] == [artifacts.read(tmp_path, each.sha256) for each in found.kept[:2]]
+    assert {None} == {each.text for each in found.kept}
+    response = answer_of(decisions.Landed(reference="r", response=offer_of(b"200")), "\x1fjob/t/1.0")
+    answered = outputs.keep(tmp_path, "job", response)
+    assert isinstance(answered, events.Returned)
+    assert b"200" == artifacts.read(tmp_path, answered.kept[0].sha256)
+
+
+def test_a_draft_travels_in_its_line(tmp_path: Path) -> None:
+    """A draft is kept as the output that it may become: small ones in the record."""
+    draft = decisions.Reviewing(draft=offer_of(b"a draft"), rule=ApprovalRule())
+    found = outputs.keep(tmp_path, "job", answer_of(draft, "a"))
+    assert isinstance(found, events.Returned)
+
+    assert "a draft" == found.kept[0].text
+    assert "a" == found.kept[0].provenance.item  # type: ignore[union-attr]  # it has one
+
+
+def test_an_answer_without_bytes_has_none_to_keep(tmp_path: Path) -> None:
+    """Most answers pass as they are; of a late one nothing is kept, and a faulty offer is its author's."""
+    plain = answer_of(decisions.Landed(reference="r"))
+    late = answer_of(decisions.Landed(reference="r", response=offer_of(b"200")), late=True)
+    faulty = answer_of(decisions.Refused(reason="no", response=evolve(offer_of(b"200"), size=4)))
+
+    assert not outputs.is_to_keep(plain)
+    assert (plain, late) == (outputs.keep(tmp_path, "j", plain), outputs.keep(tmp_path, "j", late))
+    assert isinstance(outputs.keep(tmp_path, "j", faulty), events.Raised)

@@ -16,6 +16,7 @@ from worker_kit import desk, python_contract, python_desk
 import resumed
 from resumed import Accept, Done, Each, Fail, Goto, Hold, NewItem, Next, RetryAfter
 from resumed.actors.worker import authors, faulttext
+from resumed.actors.worker import steps as running
 from resumed.actors.worker.states import States
 from resumed.actors.worker.trial import Trial
 from resumed.schemas import frames
@@ -48,7 +49,7 @@ def frame(step: str, item: str = "", **more: Any) -> frames.Run:
 
 async def answer(step: str, item: str = "", **more: Any) -> Answer:
     """What the test workflow answers."""
-    steps = authors.Steps(Flow, authors.contract_of(Flow, ASKED))
+    steps = running.Steps(Flow, authors.contract_of(Flow, ASKED))
     return await steps.run(frame(step, item, **more), Trial())
 
 
@@ -66,7 +67,7 @@ def given(result: Any, item: bool = False) -> Callable[[], Any]:
             return result
 
     async def run() -> Answer:
-        steps = authors.Steps(Made, authors.contract_of(Made, ASKED))
+        steps = running.Steps(Made, authors.contract_of(Made, ASKED))
         return await steps.run(frame("one", "i") if item else frame("begin"), Trial())
 
     return run

@@ -11,11 +11,16 @@ from typing import Any
 
 from attrs import frozen
 
-from resumed.schemas import decisions, durations, times
+from resumed.schemas import decisions, times
+from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.decisions import NewItem as NewItem  # authors import it from here
 from resumed.schemas.errors import AuthorError
+from resumed.schemas.job import Source
 
 from . import faulttext, offers
+from .calls import Sends
+from .durations import seconds, span
+from .effects import by, check_who, words
 from .views import Item
 
 Output = str | bytes | Path | None
@@ -93,11 +98,75 @@ class RetryAfter:
     reason: str = ""
 
 
-JobDecision = Goto | Each | Done | Fail | Hold | RetryAfter
-ItemDecision = Next | Accept | Fail | Hold | RetryAfter
+@frozen(init=False)
+class Perform:
+    """Effects are to happen; the job, or the item, goes on when each is settled and takes no slot before.
 
-JOB_FORMS = (Goto, Each, Done, Fail, Hold, RetryAfter)
-ITEM_FORMS = (Next, Accept, Fail, Hold, RetryAfter)
+    With all of them landed it goes to `then` (empty: the item is done, or the job finishes), else to
+    `otherwise` (empty: as each outcome means by itself). The step is given one outcome, or a tuple of them in
+    this order. `sources` are compared just before each is sent; a path is pinned now. `back` is the step that
+    a reviewer sends it back to. `state` is the job's, where a step of the job asks.
+    """
+
+    effects: tuple[Sends, ...]
+    sources: tuple[Source | str | Path, ...] = ()
+    then: str = ""
+    otherwise: str = ""
+    back: str = ""
+    state: Any = None
+
+    def __init__(
+        self,
+        *effects: Sends,
+        sources: Iterable[Source | str | Path] = (),
+        then: str = "",
+        otherwise: str = "",
+        back: str = "",
+        state: Any = None,
+    ) -> None:
+        init: Any = self.__attrs_init__
+        init(effects, tuple(sources), then, otherwise, back, state)
+
+
+@frozen
+class Review:
+    """A draft of the item waits for a person, who accepts it, edits it, sends it back or refuses it.
+
+    `output` is the draft: text, bytes, or a file in `job.scratch`. `by` is who may decide: a user, a group,
+    several of them, or `by(...)`. Accepted as it was or edited it goes to `then`, which is given the text
+    (empty: the item is done with it); sent back it comes to this step again, with `item.note`.
+    """
+
+    output: Output
+    by: str | tuple[str, ...] | ApprovalRule = ()
+    edit: bool = True
+    then: str = ""
+    decide_within: str | float = "7d"
+    name: str = "output"
+    data: Mapping[str, Any] | None = None
+    show: str = ""
+
+
+@frozen
+class Ask:
+    """A question to a person; `then` is given the answer, a text, one of `choices` where there are some.
+
+    `of` is a user or a group, empty for the job's owner; after `within` any operator may answer, too.
+    """
+
+    text: str
+    then: str
+    choices: tuple[str, ...] = ()
+    of: str = ""
+    within: str | float | None = None
+    state: Any = None
+
+
+JobDecision = Goto | Each | Done | Fail | Hold | RetryAfter | Perform | Ask
+ItemDecision = Next | Accept | Fail | Hold | RetryAfter | Perform | Review | Ask
+
+JOB_FORMS = (Goto, Each, Done, Fail, Hold, RetryAfter, Perform, Ask)
+ITEM_FORMS = (Next, Accept, Fail, Hold, RetryAfter, Perform, Review, Ask)
 
 
 def json_text(value: Any, what: str) -> str:
@@ -110,17 +179,6 @@ def json_text(value: Any, what: str) -> str:
     if "\\u0000" in text:
         raise AuthorError(f"cannot keep {what}: a NUL character is not allowed")
     return text
-
-
-def seconds(wait: str | float) -> float:
-    """A span of time as authors write it; AuthorError when it is none."""
-    try:
-        found = durations.read(wait) if isinstance(wait, str) else float(wait)
-    except (TypeError, ValueError) as error:
-        raise AuthorError(f"cannot read a duration: {error}") from None
-    if not 0 <= found < 10 * 365 * 86_400:
-        raise AuthorError(f"cannot read a duration: {wait!r} is out of range")
-    return found
 
 
 def _text(value: Any, what: str) -> str:
@@ -172,6 +230,10 @@ def spell(given: Any, scratch: str, all_items: tuple[Item, ...] = ()) -> decisio
         return decisions.Accepted(output=offer(given.output, _text(given.name, "a name"), scratch))
     if isinstance(given, Done):
         return decisions.Finished()
+    if isinstance(given, Review):
+        return _review(given, scratch)
+    if isinstance(given, Ask):
+        return _question(given)
     if isinstance(given, Fail):
         return decisions.Failed(reason=_text(given.reason, "a reason"))
     if isinstance(given, Hold):
@@ -189,3 +251,41 @@ def _later(given: RetryAfter) -> decisions.Later:
         if when.wall is not None:
             return decisions.Later(seconds=0.0, until=when.wall, reason=reason)
     return decisions.Later(seconds=seconds(given.wait), reason=reason)
+
+
+def _review(given: Review, scratch: str) -> decisions.Reviewing:
+    draft = offer(given.output, _text(given.name, "a name"), scratch)
+    if draft is None:
+        raise AuthorError("cannot have a draft reviewed: its output is None")
+    if not isinstance(given.edit, bool):
+        raise AuthorError(f"cannot have a draft reviewed: edit is True or False, got {given.edit!r}")
+    shown = _text(given.show, "what is shown")
+    return decisions.Reviewing(
+        draft=draft,
+        rule=_rule(given),
+        edit=given.edit,
+        then=given.then,
+        data="{}" if given.data is None else json_text(dict(given.data), "an item's data"),
+        shown=offers.of_text("shown", shown, scratch) if shown else None,
+    )
+
+
+def _rule(given: Review) -> ApprovalRule:
+    if isinstance(given.by, ApprovalRule):
+        return given.by
+    who = (given.by,) if isinstance(given.by, str) else given.by
+    return by(*who, decide_within=given.decide_within, not_requester=False)
+
+
+def _question(given: Ask) -> decisions.Asking:
+    what = "cannot ask a question"
+    words(given.choices, f"{what}: choices")
+    if given.of:
+        check_who(given.of, what)
+    return decisions.Asking(
+        text=_text(given.text, "a question"),
+        then=given.then,
+        choices=tuple(_text(each, "a choice") for each in given.choices),
+        of=given.of,
+        within=None if given.within is None else span(f"{what}: within", given.within),
+    )

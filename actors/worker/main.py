@@ -22,7 +22,7 @@ from resumed.schemas.errors import AuthorError, FaultyInputError, ProtocolError
 from resumed.schemas.job import Budget
 from resumed.schemas.workflow import Contract
 
-from . import faulttext, keeper, sources
+from . import errands, faulttext, keeper, sources
 from .trial import Trial, TryStoppedError
 from .wire import Wire
 
@@ -39,6 +39,9 @@ class Steps(Protocol):
 
     async def run(self, run: frames.Run, trial: Trial) -> Answer:
         """One handler's answer; TryStoppedError when it was stopped; may raise anything."""
+
+    def tool(self, name: str) -> errands.Tool:
+        """What sends and looks up an effect; AuthorError when the workflow has no such tool."""
 
 
 class Worker:
@@ -143,7 +146,11 @@ class Worker:
         trial.started = True
         answer: frames.FromWorker
         try:
-            given = await sources.answered(steps, run, trial)
+            if run.call is not None:
+                contract = steps.contract.tool(run.call.tool)
+                given = await errands.answered(contract, steps.tool(run.call.tool), run, trial)
+            else:
+                given = await sources.answered(steps, run, trial)
             answer = frames.Returned(job=key[0], epoch=key[1], item=key[2], number=key[3], answer=given)
         except TryStoppedError:
             answer = _stopped(key, trial.used)
@@ -197,9 +204,9 @@ def _bound_stderr() -> None:
 def load(opened: frames.Open) -> Steps:
     """The workflow that the first frame names; the author's module is imported here and not before."""
     if opened.contract.entry:
-        from . import authors
+        from . import steps
 
-        return authors.load(opened.contract, opened.describe)
+        return steps.load(opened.contract, opened.describe)
     from . import programs
 
     return programs.load(opened.contract)

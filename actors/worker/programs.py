@@ -30,6 +30,7 @@ from resumed.schemas.workflow import (
 
 from . import faulttext, listing, onetry, values
 from .course import FINISH, START, Course
+from .errands import Tool
 from .trial import Trial
 
 
@@ -124,6 +125,10 @@ class Steps:
             raise AuthorError(f"cannot run step {run.step}: no such step, or not for what was given")
         decided = await self._step(run, place, trial)
         return Answer(decided=decided, used=trial.used)
+
+    def tool(self, name: str) -> Tool:
+        """What sends and looks up an effect."""
+        raise AuthorError(f"cannot act for {name}: {self.contract.workflow} declares no such effect")
 
     async def _begin(self, run: Run, trial: Trial) -> Decided:
         if not self._course.has_item_steps:

@@ -135,7 +135,9 @@ def compare(source: Source, pinning: Pinning, *, quick: bool = False) -> Now | N
         raise
 
 
-def _compared_as(reader: Reader | None, source: Source, pinning: Pinning, quick: bool = False) -> Now | None:
+def compared_as(reader: Reader | None, source: Source, pinning: Pinning, quick: bool = False) -> Now | None:
+    """The same with the rights of whoever named the source."""
+
     def look() -> Now | None:
         return compare(source, pinning, quick=quick)
 
@@ -154,7 +156,7 @@ def before_step(contract: Contract, row: Item, reader: Reader | None = None) -> 
     """What a try answers in place of its step, whose source is not what it relies on; None when it is."""
     assert row.source is not None
     try:
-        now = _compared_as(reader, row.source, contract.pin)
+        now = compared_as(reader, row.source, contract.pin)
     except OSError as error:
         return TryAgain(reason=f"cannot read its source: {error.strerror or error}", code="source")
     return None if now is None else SourceChanged(source=now.source, reason=faulttext.clean(now.reason))
@@ -169,7 +171,7 @@ def compared(contract: Contract, run: Run) -> Compared:
         # What is done stays done: whether it was touched is all that is wanted.
         quick = item.state is ItemState.DONE and contract.on_change is OnChange.HOLD
         try:
-            now = _compared_as(run.reader, item.source, contract.pin, quick)
+            now = compared_as(run.reader, item.source, contract.pin, quick)
         except OSError:
             unreadable += 1
             continue

@@ -7,8 +7,9 @@ from typing import Any
 
 from resumed.schemas import strict
 from resumed.schemas.frames import Run
-from resumed.schemas.job import Artifact, ItemState, Source
+from resumed.schemas.job import Artifact as Artifact  # authors import it from here
 from resumed.schemas.job import Item as Row
+from resumed.schemas.job import ItemState, Source
 
 
 def _object(text: str, what: str) -> Mapping[str, Any]:
@@ -49,6 +50,11 @@ class Item:
     def reason(self) -> str:
         """Why it failed or is held."""
         return self._row.reason
+
+    @property
+    def note(self) -> str:
+        """What a reviewer wants changed, when it was sent back."""
+        return self._row.note
 
     @property
     def tries(self) -> int:
