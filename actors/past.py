@@ -109,6 +109,12 @@ PERSONS = {
     "skip": "left out",
     "reopen": "reopened",
     "extend": "extended",
+    "approve": "approved",
+    "deny": "denied",
+    "send_back": "sent back",
+    "revoke": "revoked",
+    "answer": "answered",
+    "settle": "settled",
 }
 """Requests of persons -> the word for what they did."""
 
@@ -134,6 +140,8 @@ def _told(entry: Entry) -> tuple[str, str]:
             return "started", ", ".join(_try(row) for row in changes.tries) or unit_of(entry)
         case "returned" | "raised" | "gone" | "placed":
             return _end(entry, reason)
+        case "effect":
+            return _effect(entry)
         case "wake":
             cut = ", ".join(changes.ended[:MOST_UNITS])
             parts = ("the daemon had ended", f"cut off: {cut}" if any(changes.ended) else "", reason)
@@ -167,6 +175,35 @@ def _end(entry: Entry, reason: str) -> tuple[str, str]:
     kind, _, where = choice.partition(" ")
     moves = {"next": f"{unit} to {where}", "goto": f"to step {where}", "each": f"with {where}"}
     return ("went on", moves[kind]) if kind in moves else (choice, _joined(name, reason))
+
+
+EFFECTS = {
+    # the choice -> the word for what happened to an effect
+    "sent": "sent",
+    "sent again": "sent again",
+    "confirmed": "confirmed",
+    "rejected": "refused",
+    "unknown": "no reply",
+    "not sent": "not sent",
+    "look_up": "asks about it",
+    "check": "looks first",
+    "absent": "looked up",
+    "unclear": "looked up",
+    "checked": "looked",
+    "not checked": "looked",
+}
+
+
+def _effect(entry: Entry) -> tuple[str, str]:
+    """What happened to an effect, by the row that came of it."""
+    choice, name = entry.decision.choice, unit_of(entry)
+    row = next((each for each in entry.changes.effects if each.id == name), None)
+    word = EFFECTS.get(choice, choice.partition(":")[0])
+    if row is None:
+        return word, name
+    if row.reference:
+        return word, f"{name} as {row.reference}"
+    return word, _joined(f"{name} to {row.target}" if word.startswith("sent") else name, row.reason)
 
 
 def _changed(entry: Entry, unit: str) -> Item | None:

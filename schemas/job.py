@@ -176,6 +176,8 @@ class Item:
     """A slug for `reason`, set with it: `failed`, `interrupted`, `crashes`, `timeout`, `skipped`, ..."""
     note: str = ""
     """A reviewer's words, for the step that it was sent back to."""
+    begun: int = 0
+    """The occurrence in which it was last begun again, 0 for never: what it had written before may repeat."""
 
 
 class StopReason(StrEnum):

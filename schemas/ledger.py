@@ -79,6 +79,8 @@ class Effect:
     not_before: Instant | None = None
     response: str = ""
     """The sha256 of the target's last answer, whatever it said; the bytes are the job's artifact."""
+    answer: Artifact | None = None
+    """That artifact."""
     reference: str = ""
     confirmed_by: str = ""
     """`send`, `look_up`, or who settled it."""
@@ -116,6 +118,10 @@ class Effect:
     """How many of them, in a row, gave no answer that decides."""
     absent: bool = False
     """It is proven that the target has nothing of it: it may go again, under the same key."""
+    resend: bool = False
+    """It goes again under the same key once `not_before` has come: it is absent, or deduplicated."""
+    unproven: bool = False
+    """An earlier send of it may have landed: nothing has proven that it did not."""
     suspect: bool = False
     """A line that was lost may have let it go: it is looked up before it is sent."""
     hold: Hold | None = None
@@ -147,6 +153,8 @@ class Performance:
     """The step that a reviewer sends it back to; empty: `otherwise`, or the step that asked for it."""
     over: bool = False
     """All of it is settled, and the unit has gone on."""
+    led: int = 0
+    """The occurrence of the unit that it led to, once it is over."""
 
 
 @frozen(kw_only=True)

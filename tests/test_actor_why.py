@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import effects_kit
+import gates_kit
 import pytest
 from attrs import evolve
 from machine_kit import ANNA, FOUND, Play, moment
@@ -346,12 +348,35 @@ def lives() -> Iterator[Play]:
     limited = Play.of("a", budget=Budget(usd="1"))
     limited.does(events.Extend(by=ANNA, usd="2", reason="worth it"))
     yield limited
+    yield from effects()
     waiting = Play.of("a", after=("harbour-6",), not_before=5.0)
     waiting.wait(5.0)
     waiting.does(events.Tick())
     waiting.does(events.OtherJob(job="harbour-6", obstacle=Obstacle.UNKNOWN))
     waiting.does(events.OtherJob(job="harbour-6", completed=True))
     yield waiting
+
+
+def effects() -> Iterator[Play]:
+    """People decide about calls, and one call goes."""
+    play = gates_kit.gated("a", "b", "c")
+    play.does(gates_kit.approve(play, gates_kit.BO))
+    play.does(gates_kit.revoke(play, gates_kit.BO))
+    play.does(gates_kit.deny(play, gates_kit.BO, "b"))
+    play.does(gates_kit.send_back(play, gates_kit.BO, "c", reason="shorter"))
+    yield play
+    asking = Play.of()
+    asking.start("")
+    asking.answer("", decisions.Asking(text="which?", then="close"))
+    facts = gates_kit.facts(gates_kit.OLA)
+    (question,) = asking.snapshot.questions
+    asking.does(events.Reply(by=gates_kit.OLA, subject=question.id, answer="the first", facts=facts))
+    yield asking
+    sent = effects_kit.asked(tools=(effects_kit.BLIND,))
+    sent.sends()
+    sent.says(effects_kit.CALL, decisions.Unsure(reason="HTTP 500"))
+    sent.does(events.Settle(by=ANNA, subject=effects_kit.CALL, reference="p1", reason="it is in the list"))
+    yield sent
 
 
 def test_every_kind_of_event_has_its_word() -> None:
@@ -362,8 +387,9 @@ def test_every_kind_of_event_has_its_word() -> None:
         for line in play.lines
         for entry in line.entries
         for event in [past.event(line, entry)]
+        if entry.transition != "test"
     }
-    names = {name for name, _, _ in transition.ROUTES.values()} | {"admit", "stale"}
+    names = {name for name, _, _ in transition.ROUTES.values()} | {"admit", "stale", "effect"}
 
     assert names == {name for name, _ in told}
     assert [] == [name for (name, _), said in told.items() if not said]
@@ -387,6 +413,12 @@ def test_every_kind_of_event_has_its_word() -> None:
         ("tick", "time went by"): "its time has come",
         ("other_job", "told"): "harbour-6 has completed",
         ("extend", "extended"): "usd to 2 by anna: worth it",
+        ("effect", "sent"): "job/cms.publish/1.0 to cms at http://cms as museum",
+        (
+            "effect",
+            "no reply",
+        ): "job/cms.publish/1.0: HTTP 500; cms cannot be asked about it, and knows no key of it",
+        ("settle", "settled"): "landed by anna: it is in the list",
     }.items() <= told.items()
 
 

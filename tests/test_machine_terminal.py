@@ -9,6 +9,7 @@ from resumed.actors.machine import due, standing
 from resumed.actors.machine.transition import ROUTES
 from resumed.schemas import decisions, events
 from resumed.schemas.job import Ending, Status
+from resumed.schemas.ledger import ERRAND
 
 
 def _ended_by(decided: decisions.Decided) -> Play:
@@ -50,6 +51,13 @@ EVERY: dict[str, events.Event] = {
     "revoke": events.Revoke(by=ANNA, subject="a"),
     "answer": events.Reply(by=ANNA, subject="a", answer="yes"),
     "named skip": events.Skip(by=ANNA, items=("a",)),
+    "settle": events.Settle(by=ANNA, subject="job/cms.publish/1.0", reference="p1"),
+    "errand": events.Returned(
+        unit=ERRAND + "job/cms.publish/1.0",
+        epoch=1,
+        number=1,
+        answer=decisions.Answer(decided=decisions.Landed(reference="p1")),
+    ),
     "grant": events.Grant(unit="", worker="w"),
     "returned": events.Returned(
         unit="", epoch=1, number=1, answer=decisions.Answer(decided=decisions.Finished())

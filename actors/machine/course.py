@@ -1,10 +1,13 @@
 """The law of a job's course as a whole: time that passes, other jobs, the daemon's shutdown and trouble."""
 
+from attrs import evolve
+
 from resumed.schemas import events
 from resumed.schemas.instant import reached
 from resumed.schemas.job import Mark, StopReason
+from resumed.schemas.ledger import Errand, ErrandKind
 
-from . import approvals, clock, limits, questions, reviews, schedule
+from . import approvals, clock, limits, questions, reviews, schedule, unsettled
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
@@ -18,6 +21,9 @@ def tick(draft: Draft, event: events.Tick) -> str | Unchanged:
         if row.stop is None and reached(row.until, then):
             draft.mark_stop(row, StopReason.TIMEOUT)
             marked += 1
+    late = [row for row in draft.errands.values() if row.stop is None and reached(row.until, then)]
+    _stop(draft, late, StopReason.TIMEOUT)
+    marked += len(late)
     deadline = limits.deadline(draft)
     if deadline is not None and not draft.stopping() and reached(deadline, then):
         draft.expiry = Mark(by="clock", at=draft.now, reason="its deadline has passed")
@@ -47,10 +53,23 @@ def other_job(draft: Draft, event: events.OtherJob) -> str | Unchanged:
 def shutdown(draft: Draft, event: events.Shutdown) -> str | Unchanged:
     """The daemon drains: what runs is to be stopped, in good order."""
     del event
-    if all(row.stop is not None for row in draft.tries.values()):
+    asking = _asking(draft)
+    if not asking and all(row.stop is not None for row in draft.tries.values()):
         return Unchanged(reason="nothing runs")
     draft.mark_all(StopReason.SHUTDOWN)
+    _stop(draft, asking, StopReason.SHUTDOWN)
     return "stopping"
+
+
+def _asking(draft: Draft) -> list[Errand]:
+    """Open errands that send nothing: what is being sent may finish, since its answer settles it."""
+    return [row for row in draft.errands.values() if row.stop is None and row.kind is not ErrandKind.SEND]
+
+
+def _stop(draft: Draft, rows: list[Errand], reason: StopReason) -> None:
+    marked = {row.effect: evolve(row, stop=reason) for row in rows}
+    if marked:
+        draft.errands = {**draft.errands, **marked}
 
 
 def trouble(draft: Draft, event: events.Trouble) -> str | Unchanged:
@@ -58,7 +77,11 @@ def trouble(draft: Draft, event: events.Trouble) -> str | Unchanged:
     before = draft.hold
     draft.set_hold(event.code, event.reason)
     if before is not None and draft.hold is before:
-        return Unchanged(reason=f"held already: {before.code}")
+        if not unsettled.troubled(draft, event.reason):
+            return Unchanged(reason=f"held already: {before.code}")
+        return "asked in vain"
     draft.mark_all(StopReason.HOLD)
+    _stop(draft, _asking(draft), StopReason.HOLD)
+    unsettled.troubled(draft, event.reason)
     settle(draft)
     return "held"

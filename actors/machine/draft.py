@@ -121,6 +121,10 @@ class Draft:
         self._effects[effect.id] = effect
         self.effects = self.effects.put((effect,))
 
+    def changed_effects(self) -> list[Effect]:
+        """The effects laid over the table so far, as they are now."""
+        return list(self._effects.values())
+
     def changed_units(self) -> list[Item]:
         """The units laid over the table so far, as they are now."""
         own = [] if self.position is self._before.position else [self.position]
@@ -147,9 +151,7 @@ class Draft:
 
         In a fan-out the job's own unit has no step to run: its try compares the items' sources.
         """
-        if self.attempt is None:
-            self.epoch += 1
-            self.attempt = Attempt(epoch=self.epoch, opened=self.now)
+        self.open_attempt()
         number = unit.tries + 1
         self.put(
             replaced(
@@ -173,6 +175,12 @@ class Draft:
             worker=worker,
             compares=unit.id == "" and self.each is not None,
         )
+
+    def open_attempt(self) -> None:
+        """Open an attempt, under the next epoch, if there is none."""
+        if self.attempt is None:
+            self.epoch += 1
+            self.attempt = Attempt(epoch=self.epoch, opened=self.now)
 
     def mark_stop(self, row: Try, reason: StopReason) -> None:
         """Mark an open try to be stopped; the first reason stays, but a skip is a person's word and takes its

@@ -11,12 +11,14 @@ from resumed.schemas.job import ItemState
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
-from . import approvals, breaker, clock, limits, pins, questions, reckoning, reviews
+from . import approvals, breaker, clock, errands, limits, pins, questions, reckoning, reviews
 from .limits import Standing
 from .reckoning import trusted
 
 NEAR_SECONDS = 60.0
 """A job whose next instant is nearer than this keeps its attempt and does not park (DESIGN.md section 3)."""
+SUSPECT_CRASHES = 2
+"""From this many deaths in a row on, a unit starts alone, store-wide (DESIGN.md section 3)."""
 BEHIND = 64
 """How many items may wait for a step that runs as many tries as it may, before the steps ahead of it wait."""
 
@@ -106,6 +108,8 @@ def due(snapshot: Snapshot, now: Instant) -> list[Action]:
         for unit, row in snapshot.tries.items()
     ]
     actions += placings(snapshot, now)
+    if snapshot.errands or snapshot.effects.unsettled:
+        actions += errands.actions(snapshot, now)
     for unit in wanted(snapshot, now, room(snapshot)):
         row = snapshot.position if unit == "" else snapshot.items[unit]
         actions.append(Action(ActionKind.START, unit, row.tries + 1))
@@ -191,6 +195,9 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
     for row in snapshot.tries.values():
         if row.stop is None:
             found = _earlier(found, row.until)
+    if snapshot.effects.unsettled:
+        for at in (errands.next_moment(snapshot, now), errands.next_end(snapshot)):
+            found = found if at is None else _earlier(found, at)
     if snapshot.expiry is not None or snapshot.cancel is not None:
         return found if found is None else reckoning.look(snapshot, now, found)
     if snapshot.hold is None and (at := limits.next_reached(snapshot, now)) is not None:
@@ -225,4 +232,9 @@ def is_near(standing: Standing, now: Instant) -> bool:
     if standing.tries or wanted(standing, now, 1):
         return True
     at = next_start(standing, now)
+    if standing.effects.unsettled:
+        if errands.wanted(standing, now, 1):
+            return True
+        other = errands.next_moment(standing, now)
+        at = other if at is None else at if other is None else _earlier(at, other)
     return at is not None and reached(at, later(trusted(standing, now), NEAR_SECONDS))

@@ -104,7 +104,7 @@ def last_known(draft: Draft) -> Instant:
 
     Nobody saw its end: what may have been used counts, and not the time that the daemon was away.
     """
-    ends = [row.until for row in draft.tries.values()]
+    ends = [row.until for row in draft.tries.values()] + [row.until for row in draft.errands.values()]
     if not ends:
         return draft.newest
     end = max(ends, key=lambda at: at.wall)

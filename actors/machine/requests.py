@@ -10,8 +10,8 @@ from resumed.schemas.job import Ending, Hold, Item, ItemState, Mark, Outcome, St
 from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 
-from . import breaker, clock, limits, publishing, reckoning, schedule, sources
-from .draft import Draft
+from . import breaker, clock, effects, errands, limits, publishing, reckoning, schedule, sources, unsettled
+from .draft import NOT_GONE, Draft
 from .settle import enter, settle
 from .verdict import Unchanged
 
@@ -87,6 +87,12 @@ def resume(draft: Draft, event: events.Resume) -> Choice:
             breaker.close(draft)
         if hold is not None and hold.code == reckoning.CLOCK:
             clock.accept(draft)
+        if hold is not None and hold.code == NOT_GONE:
+            unsettled.proven(draft)
+        if hold is not None and hold.code in errands.JOB_HOLDS:
+            refusal = unsettled.resumed(draft)
+            if refusal is not None and draft.pause is None:
+                return refusal
         draft.hold = None
         if draft.position.state is ItemState.HELD:
             draft.put(_afresh(draft, draft.position))
@@ -219,6 +225,7 @@ def skip(draft: Draft, event: events.Skip) -> Choice:
         if row is not None:
             draft.mark_stop(row, StopReason.SKIP)
         elif not publishing.leave_out(draft, item):
+            effects.leave_out(draft, item)
             out.append(evolve(item, state=ItemState.SKIPPED, not_before=None, code="skipped", reason=reason))
     draft.put_many(out)
     _lift_item_hold(draft, own=False)

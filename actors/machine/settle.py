@@ -5,7 +5,7 @@ attempt; and what holds a job by its own records.
 from resumed.schemas.job import Ending, ItemState, Outcome, StopReason
 from resumed.schemas.limits import OnFailed
 
-from . import clock, limits, questions, reviews, schedule
+from . import clock, effects, holding, limits, questions, reviews, schedule
 from .draft import Draft
 from .due import is_near, stops
 from .handing import enter as enter
@@ -16,13 +16,17 @@ def settle(draft: Draft) -> None:
     if draft.outcome is None:
         reviews.settle(draft)
         questions.settle(draft)
+        if draft.performances or draft.effects.unsettled or draft.effects.held:
+            effects.settle(draft)
+            holding.settle(draft)
         schedule.settle(draft)
         clock.settle(draft)
         _settle_position(draft)
         _settle_fan_out(draft)
         _settle_job(draft)
         limits.settle(draft)
-    if draft.attempt is not None and not draft.tries and not is_near(draft, draft.now):
+    at_work = draft.tries or draft.errands
+    if draft.attempt is not None and not at_work and not is_near(draft, draft.now):
         limits.close_attempt(draft, draft.now)
 
 
@@ -68,8 +72,10 @@ def _settle_job(draft: Draft) -> None:
         # Of items that were left held: nobody will publish them any more.
         for row in [row for row in draft.publications.values() if row.blocked]:
             draft.mark_withdrawn(row, StopReason.HOLD)
-    if draft.tries or draft.publications or draft.is_unproven():
+    if draft.tries or draft.publications or draft.errands or draft.is_unproven():
         return
+    if draft.effects.unsettled:
+        return  # what may have left is settled first (DESIGN.md, I7)
     if draft.stopping():
         mark = draft.cancel or draft.expiry
         assert mark is not None

@@ -4,7 +4,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 
-from . import limits, schedule
+from . import errands, limits, reconciling, schedule
 from .draft import NOT_GONE as NOT_GONE
 from .due import next_placing, next_start, placings, wanted
 from .requests import ITEM_HOLDS
@@ -12,11 +12,12 @@ from .requests import ITEM_HOLDS
 MEANS: dict[Status, str] = {
     Status.READY: "It could start now, and waits for a free worker.",
     Status.RESUMING: "It is being examined after an interruption, before anything of it may start.",
-    Status.RUNNING: "At least one try is open, or an output is on its way to its place; or they are being "
-    "stopped.",
+    Status.RUNNING: "At least one try is open, or an output is on its way to its place, or an effect to its "
+    "target; or they are being stopped.",
     Status.WAITING: "Nothing of it runs, and it goes on by itself: at an instant, or after another job, "
     "that is on record.",
-    Status.RECONCILING: "Something may have reached another system, which is being asked about it.",
+    Status.RECONCILING: "Something may have reached another system, and is settled before anything else: its "
+    "target is asked about it, now or at an instant that is on record.",
     Status.HELD: "The machine may not decide: its reason, its owner and the next commands are on record.",
     Status.PAUSED: "A person stopped it: nothing runs until a person lets it go on.",
     Status.COMPLETED: "Its last step said that it is finished. Final.",
@@ -30,8 +31,8 @@ MEANS: dict[Status, str] = {
 MOST_OTHERS = 3
 """Other jobs that a job's commands name."""
 
-GIVEN_BY_LAW = frozenset(Status) - {Status.RECONCILING, Status.QUARANTINED}
-"""What `status` may answer; the others are said of jobs without a snapshot, or come with effects."""
+GIVEN_BY_LAW = frozenset(Status) - {Status.QUARANTINED}
+"""What `status` may answer; the other one is said of jobs without a snapshot."""
 
 
 def status(snapshot: Snapshot, now: Instant) -> Status:
@@ -47,9 +48,11 @@ def status(snapshot: Snapshot, now: Instant) -> Status:
         return Status.RESUMING if _is_compared(snapshot) else Status.RUNNING
     if at_work:
         return Status.RUNNING
+    if snapshot.effects.unsettled and (found := reconciling.status(snapshot)) is not None:
+        return found
     if snapshot.pause is not None:
         return Status.PAUSED
-    if wanted(snapshot, now, 1):
+    if wanted(snapshot, now, 1) or errands.wanted(snapshot, now, 1):
         return Status.READY
     return Status.WAITING
 
@@ -73,6 +76,8 @@ def since(snapshot: Snapshot) -> Instant:
         return snapshot.outcome.at
     if snapshot.hold is not None:
         return snapshot.hold.since
+    if snapshot.effects.unsettled and not snapshot.tries and (at := reconciling.since(snapshot)) is not None:
+        return at
     if snapshot.pause is not None and not snapshot.tries:
         return snapshot.pause.at
     if snapshot.attempt is not None:
@@ -91,6 +96,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
         return f"being ended by {mark.by}: {len(snapshot.publications)} outputs are taken away first"
     if snapshot.hold is not None:
         return snapshot.hold.reason
+    if snapshot.effects.unsettled and not snapshot.tries and (said := reconciling.why(snapshot)):
+        return f"being ended by {mark.by}: {said}" if mark is not None else said
     if snapshot.pause is not None:
         running = len(snapshot.tries)
         rest = f"; {running} running tries may finish first" if running else ""
@@ -100,6 +107,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
     if snapshot.tries:
         place = f"step {snapshot.position.at}" if snapshot.each is None else "its items"
         return f"{len(snapshot.tries)} running at {place}"
+    if snapshot.effects.unsettled and (asked := reconciling.waits(snapshot)):
+        return asked
     if placings(snapshot, now):
         row = next(iter(snapshot.publications.values()))
         return f"publishing {row.destination}"
@@ -120,12 +129,15 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
     if snapshot.outcome is not None:
         return (f"resumectl show {job}", f"resumectl logs {job}")
     hold, ending = snapshot.hold, _is_ending(snapshot)
+    settling = reconciling.commands(snapshot)
     if ending and (hold is None or hold.code != NOT_GONE):
-        return (f"resumectl watch {job}",)
+        return (*settling, f"resumectl watch {job}")
     stuck = snapshot.items.count(ItemState.FAILED) + snapshot.items.count(ItemState.HELD)
     possible: list[str] = []
     at_limit = hold is not None and hold.code == limits.BUDGET
-    if snapshot.pause is not None or (hold is not None and not at_limit and not needs_items(snapshot)):
+    needs_word = bool(settling) and hold is not None and hold.code == reconciling.UNKNOWN
+    stands = hold is not None and not at_limit and not needs_items(snapshot) and not needs_word
+    if snapshot.pause is not None or stands:
         possible.append("resume")
     if stuck and snapshot.each is not None and not ending:
         possible += ["retry", "skip"]
@@ -136,4 +148,4 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
     logs = [f"resumectl logs {job} ITEM"] if stuck else []
     others = [f"resumectl show {row.event}" for row in snapshot.waits if row.event][:MOST_OTHERS]
     raising = limits.commands(snapshot, hold.since) if hold is not None and at_limit else ()
-    return (*raising, *(f"resumectl {verb} {job}" for verb in possible), *logs, *others)
+    return (*settling, *raising, *(f"resumectl {verb} {job}" for verb in possible), *logs, *others)

@@ -10,7 +10,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import course, extend, hearing, receipts, reckoning, requests, work
+from . import course, errands, extend, hearing, outcomes, receipts, reckoning, requests, unsettled, work
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -28,6 +28,7 @@ ROUTES: dict[type[Any], tuple[str, str, Callable[[Draft, Any], str | Refusal | U
     events.SendBack: ("send_back", "person", hearing.send_back),
     events.Revoke: ("revoke", "person", hearing.revoke),
     events.Reply: ("answer", "person", hearing.reply),
+    events.Settle: ("settle", "person", unsettled.say),
     events.Grant: ("start", "machine", work.grant),
     events.Returned: ("returned", "author", work.returned),
     events.Raised: ("raised", "author", work.raised),
@@ -53,20 +54,24 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
     draft = Draft(snapshot, now)
     if snapshot.outcome is not None and decider != "person":
         choice: str | Refusal | Unchanged = Unchanged(reason=f"{snapshot.job.id} has ended")
+        if isinstance(event, events.Returned) and errands.is_errand(event.unit):
+            outcomes.stale(draft, event)  # changes no status, but somebody has to know of a landing
     elif snapshot.outcome is None and getattr(event, "record", 0) not in (0, snapshot.sequence):
         choice = _moved(snapshot, name, event)
     else:
         choice = law(draft, event)
     if isinstance(choice, Unchanged) and isinstance(event, events.Returned):
-        return _evidence(event, choice)
+        return _evidence(event, choice, draft.changes())
     if not isinstance(choice, str):
         return choice
     if isinstance(event, events.Returned) and isinstance(event.answer.decided, decisions.SAYS_OF_SOURCES):
         name, decider = "sources", "machine"  # no author has said anything
     if (clocks := reckoning.observed(draft, now)) is not None:
         draft.clocks = clocks
-    by = f"uid:{event.by.uid} {event.by.name}" if hasattr(event, "by") else decider
     unit = getattr(event, "unit", None)
+    if unit is not None and errands.is_errand(unit):
+        name, decider, unit = "effect", "machine", errands.effect_of(unit)
+    by = f"uid:{event.by.uid} {event.by.name}" if hasattr(event, "by") else decider
     return Entry(
         transition=name,
         decision=Decision(
@@ -79,6 +84,11 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
     )
 
 
+def _named(unit: str) -> str:
+    """A unit's name, or the effect's that an errand is about."""
+    return errands.effect_of(unit) if errands.is_errand(unit) else unit
+
+
 def _moved(snapshot: Snapshot, verb: str, event: Any) -> Refusal:
     """The request was meant for another record than the present one."""
     job = snapshot.job.id
@@ -89,17 +99,18 @@ def _moved(snapshot: Snapshot, verb: str, event: Any) -> Refusal:
     )
 
 
-def _evidence(event: events.Returned, why: Unchanged) -> Entry:
-    """A stale or second answer changes nothing and is kept: what it said, and whose it was."""
+def _evidence(event: events.Returned, why: Unchanged, changes: Changes) -> Entry:
+    """A stale or second answer is kept: what it said, and whose it was. It changes nothing, but that a person
+    is asked about an effect that cannot have become what is on record."""
     return Entry(
         transition="stale",
         decision=Decision(
-            by="author", rule=f"returned {event.unit}".strip(), choice="kept", reason=why.reason
+            by="author", rule=f"returned {_named(event.unit)}".strip(), choice="kept", reason=why.reason
         ),
-        changes=Changes(),
+        changes=changes,
         evidence=codec.encode(
             {
-                "unit": event.unit,
+                "unit": _named(event.unit),
                 "epoch": event.epoch,
                 "number": event.number,
                 "answer": codec.to_plain(event.answer),

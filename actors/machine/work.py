@@ -24,8 +24,21 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import breaker, handing, limits, publishing, questions, reviews, sources
+from . import (
+    breaker,
+    effects,
+    errands,
+    handing,
+    limits,
+    outcomes,
+    publishing,
+    questions,
+    reviews,
+    sources,
+    unsettled,
+)
 from .draft import NOT_GONE, Draft
+from .due import SUSPECT_CRASHES as SUSPECT_CRASHES
 from .due import wanted
 from .ends import count_failure, cut_off, end_without_answer, hold_unit
 from .settle import enter, settle
@@ -41,12 +54,11 @@ NEITHER = (
 )
 """Answers that end no row of failures: failures themselves, waits for a rate limit, and words on sources."""
 
-SUSPECT_CRASHES = 2
-"""From this many deaths in a row on, a unit starts alone, store-wide (DESIGN.md section 3)."""
-
 
 def grant(draft: Draft, event: events.Grant) -> Choice:
-    """A slot is given: the unit's try starts, if it still may."""
+    """A slot is given: the unit's try starts, if it still may; or an errand does."""
+    if errands.is_errand(event.unit):
+        return outcomes.grant(draft, event)
     if event.unit not in wanted(draft, draft.now, len(draft.items) + 1):
         return Unchanged(reason="the start is no longer wanted")
     unit = draft.unit(event.unit)
@@ -62,6 +74,8 @@ def _open_try(draft: Draft, unit: str, epoch: int, number: int) -> Try | None:
 
 def returned(draft: Draft, event: events.Returned) -> Choice:
     """A handler answered. An answer for anything but the open try changes nothing."""
+    if errands.is_errand(event.unit):
+        return outcomes.returned(draft, event)
     row = _open_try(draft, event.unit, event.epoch, event.number)
     if row is None or event.late:
         return Unchanged(reason="stale: no such try is open")
@@ -74,6 +88,7 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     problem = (
         sources.problem(draft, decided, compares=row.compares)
         or _problem(draft, unit, decided)
+        or effects.problem(draft, unit, decided, event.kept)
         or _text_problem(unit, event.answer)
         or publishing.problem(draft, unit, decided)
         or reviews.problem(draft, unit, decided, event.kept)
@@ -92,6 +107,8 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
             breaker.close(draft)
         if publishes:
             choice = publishing.begin(draft, unit, event, row.stop is StopReason.SKIP)
+        elif isinstance(decided, decisions.Performing):
+            choice = effects.propose(draft, unit, decided, event.kept, event.policies)
         elif isinstance(decided, decisions.Reviewing):
             choice = reviews.begin(draft, unit, decided, event.kept, event.policies)
         elif isinstance(decided, decisions.Asking):
@@ -121,7 +138,7 @@ def _left_out(draft: Draft, unit: Item) -> str:
 def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     """Why this decision cannot be carried out where it was made; empty when it can."""
     item = unit.id != ""
-    if isinstance(decided, decisions.SAYS_OF_EFFECTS | decisions.Performing):
+    if isinstance(decided, decisions.SAYS_OF_EFFECTS):
         return f"step {unit.at}: {type(decided).__name__} is no answer to a try of a step"
     if isinstance(decided, _OF_ITEMS) and not item:
         return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"
@@ -257,6 +274,8 @@ def _fan_out(draft: Draft, position: Item, decided: decisions.FanOut) -> str:
 
 def raised(draft: Draft, event: events.Raised) -> Choice:
     """A handler ended with an error of its own: a failed try."""
+    if errands.is_errand(event.unit):
+        return outcomes.raised(draft, event)
     row = _open_try(draft, event.unit, event.epoch, event.number)
     if row is None or event.late:
         return Unchanged(reason="stale: no such try is open")
@@ -274,6 +293,8 @@ def raised(draft: Draft, event: events.Raised) -> Choice:
 
 def gone(draft: Draft, event: events.Gone) -> Choice:
     """The tree of a try is known dead and gave no answer."""
+    if errands.is_errand(event.unit):
+        return outcomes.gone(draft, event)
     row = _open_try(draft, event.unit, event.epoch, event.number)
     if row is None:
         return Unchanged(reason="stale: no such try is open")
@@ -289,13 +310,16 @@ def gone(draft: Draft, event: events.Gone) -> Choice:
 
 def woke(draft: Draft, event: events.Woke) -> Choice:
     """Loaded with an attempt open: its tries are interrupted, and what is not proven dead holds the job."""
-    if draft.attempt is None and not draft.tries:
+    doubted = event.torn and draft.effects.unsettled
+    if draft.attempt is None and not (draft.tries or draft.errands or doubted):
         return Unchanged(reason="no attempt was open")
     end = limits.last_known(draft)
     for row in list(draft.tries.values())[: event.most]:
         unit = draft.unit(row.item)
         assert unit is not None
         end_without_answer(draft, unit, row.stop, died=True, reason="")
+    if draft.effects.unsettled:
+        unsettled.woke(draft, event)
     if not draft.tries:
         limits.close_attempt(draft, end)
     if event.unproven:
