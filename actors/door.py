@@ -13,6 +13,7 @@ from anyio import to_thread
 from attrs import frozen
 
 from resumed.schemas import codec, jobfilereader, release
+from resumed.schemas.askviews import ToolRow
 from resumed.schemas.errors import AuthorError, CommitError, FaultyInputError
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import CodeVersion, Job, Person, Reader
@@ -22,7 +23,7 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Line
 from resumed.schemas.workflow import Contract
 from resumed.store import admission, durable
 
-from . import refusals
+from . import refusals, toolrows
 from .entry import JobEntry, Stage
 from .known import Known
 from .machine.admission import first_line
@@ -47,6 +48,10 @@ OffLoop = Callable[..., Awaitable[Any]]
 
 class Workflows(Protocol):
     """Which workflows there are, and what inputs they take; `accept` is called from any thread."""
+
+    def contracts(self) -> list[Contract]:
+        """The newest ones in force; a Python workflow's is not whole yet."""
+        ...
 
     def pick(self, name: str, version: int | None) -> Contract | Refusal:
         """The workflow of that name and version (None: the newest in force)."""
@@ -99,6 +104,17 @@ class Door:
         async with self._known.alone(offered, file, job):
             found = await self._known.find(offered, file, job)
             return found or await self._admit(offered, file, job)
+
+    async def tools(self) -> tuple[tuple[ToolRow, ...], tuple[str, ...]]:
+        """What the workflows in force may write to other systems; why that cannot be told of others."""
+        found: list[ToolRow] = []
+        problems: list[str] = []
+        for contract in self._workflows.contracts():
+            try:
+                found += toolrows.rows(await self._whole(contract))
+            except (AuthorError, OSError) as error:
+                problems.append(f"{contract.workflow}: {error}")
+        return tuple(found), tuple(problems)
 
     async def rehearse(self, offered: Submission) -> Line | Admitted | Refusal:
         """Line 1 of the job that a submission would be, written nowhere; or the job that it is already.

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from attrs import define, field
 
+from resumed.schemas.askviews import AskRow
 from resumed.schemas.decisions import Answer
 from resumed.schemas.instant import Instant
 from resumed.schemas.ledger import Wait
@@ -58,6 +59,8 @@ class JobEntry:
     """Who handed it in, as its admission says; -1 while that was not read."""
     row: JobRow | None = None
     """The row a parked job is listed by."""
+    asks: tuple[AskRow, ...] = ()
+    """What a parked job asks of people."""
     digest: str = ""
     """The contract digest: which pool runs it."""
     running: dict[tuple[str, int], str] = field(init=False)
@@ -103,8 +106,9 @@ class JobEntry:
         self._made = (*self._made, name)
         return made
 
-    def keep_row(self, row: JobRow) -> None:
-        """Be listed by this row. Texts that many jobs have in common are kept once for them all."""
+    def keep_row(self, row: JobRow, asks: tuple[AskRow, ...] = ()) -> None:
+        """Be listed by this row, and by these in the inbox; texts that many jobs share are kept once."""
+        self.asks = asks
         names = ("workflow", "title", "owner", "needs")
         self.row = replaced(row, id=self.id, **{name: sys.intern(getattr(row, name)) for name in names})
 

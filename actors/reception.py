@@ -7,8 +7,9 @@ from typing import Any
 import anyio
 
 from resumed.schemas import events
+from resumed.schemas.askviews import AskRow, AskView, ToolRow
 from resumed.schemas.instant import MICRO
-from resumed.schemas.job import ItemState, Person, Status
+from resumed.schemas.job import Artifact, ItemState, Person, Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Line, Snapshot
 from resumed.schemas.views import (
@@ -24,7 +25,7 @@ from resumed.schemas.views import (
 )
 from resumed.schemas.workflow import Contract
 
-from . import outputs, places, placing, refusals, views
+from . import inbox, outputs, places, placing, refusals, views
 from .controlgroups import Groups
 from .door import Door
 from .finder import HINDERED, Finder, Located
@@ -34,7 +35,7 @@ from .mailbox import Message, Reply
 from .placing import Outsiders, Placement
 from .printed import Printed, printed
 from .retirement import Retirement
-from .sight import EVERYTHING, Sight
+from .sight import EVERYTHING, Sight, Whose
 from .submission import Submission
 from .supervisor import Supervisor
 from .trouble import DiskTrouble
@@ -167,6 +168,30 @@ class Reception:
             )
         said = views.said(snapshot, verdict.decision.choice) if changed else verdict.reason
         return Told(row=row, said=said, attempt=views.attempt(snapshot, now), repeated=not changed)
+
+    # ---- what people are asked ------------------------------------------------------------------------
+
+    def inbox(self, sight: Sight = EVERYTHING) -> list[tuple[AskRow, Whose]]:
+        """What people are asked by the jobs in sight."""
+        return inbox.rows(self._supervisor, sight)
+
+    async def asked_of(self, job: str, subject: str) -> AskView | Refusal:
+        """One thing that a job asks, whole."""
+        found = await self._look(job)
+        if isinstance(found, Refusal):
+            return found
+        return await self._supervisor.reads.call(inbox.whole, *found, subject, self._supervisor.clock.now())
+
+    async def revision(self, job: str, subject: str, text: str) -> Artifact | Refusal:
+        """The edited text of a draft, durable before any line names it."""
+        found = await self._look(job)
+        if isinstance(found, Refusal):
+            return found
+        return await self._supervisor.disk.call(inbox.keep, *found, subject, text)
+
+    async def tools(self) -> tuple[tuple[ToolRow, ...], tuple[str, ...]]:
+        """What the workflows in force may write to other systems; why that cannot be told of others."""
+        return await self._door.tools()
 
     # ---- looking --------------------------------------------------------------------------------------
 

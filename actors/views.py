@@ -3,6 +3,7 @@
 from attrs import evolve
 
 from resumed.schemas import codec, inputs
+from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import MICRO, Instant, spell
 from resumed.schemas.job import Item, ItemState, Status
@@ -12,7 +13,7 @@ from resumed.schemas.views import ItemRow, JobRow, JobView
 from resumed.schemas.workflow import Programs
 
 from . import pace, possible
-from .machine import due, standing
+from .machine import asks, due, standing
 
 MOST_REASON = 300
 """Characters of an item's reason, or of an input, as shown; the job's history and file have it whole."""
@@ -24,6 +25,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     status = standing.status(snapshot, now)
     wakes = due.next_start(snapshot, now) if status is Status.WAITING else None
     expected = pace.expected(snapshot, now) if status is Status.RUNNING else 0
+    waiting = asks.asks(snapshot, now)
     return JobRow(
         id=job.id,
         status=status,
@@ -39,8 +41,8 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
         since=standing.since(snapshot).wall,
         created=job.created.wall,
         wakes=now.wall + round(due.left(snapshot, wakes, now) * MICRO) if wakes is not None else 0,
-        needs=_needs(snapshot, status, now),
-        needs_person=status is Status.HELD,
+        needs=_needs(snapshot, status, now, waiting),
+        needs_person=status is Status.HELD or bool(waiting),
         sequence=snapshot.sequence,
         epoch=snapshot.epoch,
         spent=snapshot.used.usd or "",
@@ -49,7 +51,19 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     )
 
 
-def _needs(snapshot: Snapshot, status: Status, now: Instant) -> str:
+def _asked(rows: list[AskRow]) -> str:
+    """What is asked, and of whom: the kind that is asked most comes first."""
+    counts: dict[AskKind, list[AskRow]] = {}
+    for row in rows:
+        counts.setdefault(row.kind, []).append(row)
+    found = sorted(counts.values(), key=lambda each: -len(each))
+    who = " or ".join(one.partition(":")[2] for one in found[0][0].whom) or found[0][0].role
+    return f"{who}: " + ", ".join(f"{each[0].kind} {len(each)}" for each in found)
+
+
+def _needs(snapshot: Snapshot, status: Status, now: Instant, waiting: list[AskRow]) -> str:
+    if waiting and status is not Status.PAUSED:
+        return _asked(waiting)
     if status is Status.HELD and snapshot.hold is not None:
         failed, held = snapshot.items.count(ItemState.FAILED), snapshot.items.count(ItemState.HELD)
         who = snapshot.hold.owner

@@ -94,7 +94,7 @@ class Answers:
             raise FaultyInputError(what, ("expected up to 128 visible ASCII characters @ $.request",))
         if method.over is Over.JOB:
             asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
-        elif method.role in DECIDING:
+        elif DECIDING.intersection(method.roles):
             await self._refuse_insiders(call, peer, None)
         return method, asked
 
@@ -105,10 +105,11 @@ class Answers:
         if method is None:
             raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
         whole = method.over is Over.ALL
-        has = peer.permit.everywhere(method.role) if whole else peer.permit.anywhere(method.role)
+        holds = peer.permit.everywhere if whole else peer.permit.anywhere
+        has = any(holds(role) for role in method.roles)
         # Whoever has no role at all may still look at the jobs that are its own.
         if not has and not (method.over is Over.JOB and method.role is Role.VIEWER):
-            raise _lacking(call, peer, f"{method.role.value}{' over every job' if whole else ''}")
+            raise _lacking(call, peer, f"{_either(method)}{' over every job' if whole else ''}")
         if call.upgrade:
             raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="upgrade")
         if method.serve is None and not call.more:
@@ -121,16 +122,17 @@ class Answers:
         found = await self.desk.jobs.locate(name, permit)
         if isinstance(found, Refusal):
             if not permit.anywhere(Role.VIEWER):
-                raise _lacking(call, peer, method.role.value)
+                raise _lacking(call, peer, _either(method))
             raise _RefusedError(found)
-        over = permit.everywhere(method.role) or (
-            found.whose is not None and permit.over(method.role, found.whose)
+        over = any(
+            permit.everywhere(role) or (found.whose is not None and permit.over(role, found.whose))
+            for role in method.roles
         )
         if not over:
-            raise _lacking(call, peer, f"{method.role.value} over job {found.job}")
+            raise _lacking(call, peer, f"{_either(method)} over job {found.job}")
         if found.aside is not None and not method.aside:
             raise _RefusedError(found.aside)
-        if method.role in DECIDING:
+        if DECIDING.intersection(method.roles):
             await self._refuse_insiders(call, peer, found.job)
         return found.job
 
@@ -158,6 +160,10 @@ class Answers:
                 return {"description": _description(call.parameters.get("interface"))}
             case _:
                 raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
+
+
+def _either(method: Method) -> str:
+    return " or ".join(role.value for role in method.roles)
 
 
 def _lacking(call: Call, peer: Peer, what: str) -> _FaultError:

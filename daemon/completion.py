@@ -6,7 +6,7 @@ A shell asks with each press of a key: the daemon has a moment to answer, and si
 import argparse
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from resumed.schemas import control
 
@@ -20,8 +20,14 @@ FILES = ":files"
 """Said to a shell that shall complete file names itself."""
 MOST = 500
 
-OPEN = ("pause", "resume", "cancel", "retry", "skip", "reopen", "extend")
+OPEN = ("pause", "resume", "cancel", "retry", "skip", "reopen", "extend", "revoke")
 """Verbs about open jobs only; the others look at ended ones too."""
+ASKED = {
+    **dict.fromkeys(("approve", "deny", "send-back"), ("approve", "review")),
+    "answer": ("answer",),
+    "settle": ("settle",),
+}
+"""Verbs about what waits in the inbox, and the kinds that they decide."""
 ITEM_STATES = {
     "output": ("done",),
     "retry": ("failed", "held", "skipped"),
@@ -96,6 +102,10 @@ def _words_for(action: argparse.Action, verb: str, placed: list[str], socket: st
         with Client(socket, patience=PATIENCE) as client:
             if action.dest == "job":
                 return _aside(client) if verb == "quarantine" else _jobs(client, verb)
+            if action.dest == "ask":
+                return _jobs(client, verb) if verb == "revoke" else _asks(client, ASKED[verb])
+            if action.dest == "subject" and placed:
+                return [(row["item"] or row["id"], row["what"]) for row in _asked_by(client, placed[0])]
             if action.dest in ("item", "items") and placed:
                 return _items(client, verb, placed)
     except (UnreachableError, CallError, OSError):
@@ -107,6 +117,16 @@ def _jobs(client: Client, verb: str) -> Found:
     answer = whole_list(client, all=verb not in OPEN)
     rows = [*answer["jobs"], *answer["ended"]]
     return [(row["id"], f"{row['status']}, {row['done']}/{row['total']}") for row in rows]
+
+
+def _asks(client: Client, kinds: tuple[str, ...]) -> Found:
+    """What waits for whoever types, of these kinds."""
+    rows = [row for row in client.call("Inbox")["asks"] if row["kind"] in kinds and row["yours"]]
+    return [(row["id"], f"{row['job']}: {row['what']}") for row in rows]
+
+
+def _asked_by(client: Client, job: str) -> list[dict[str, Any]]:
+    return [row for row in client.call("Inbox")["asks"] if row["job"] == job]
 
 
 def _aside(client: Client) -> Found:

@@ -12,9 +12,10 @@ from resumed.actors.finder import Located
 from resumed.actors.outputs import Piece
 from resumed.actors.placing import Placement
 from resumed.actors.printed import Printed
-from resumed.actors.sight import EVERYTHING, Sight
+from resumed.actors.sight import EVERYTHING, Sight, Whose
+from resumed.schemas.askviews import AskRow, AskView, ToolRow
 from resumed.schemas.events import Request
-from resumed.schemas.job import Person
+from resumed.schemas.job import Artifact, Person
 from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import (
@@ -79,6 +80,18 @@ class Jobs(Protocol):
 
     async def tell(self, job: str, request: Request) -> Told | Refusal:
         """Carries a request to a job; CommitError when its outcome is unknown."""
+
+    def inbox(self, sight: Sight) -> list[tuple[AskRow, Whose]]:
+        """What people are asked by the jobs in sight, and whose those are."""
+
+    async def asked_of(self, job: str, subject: str) -> AskView | Refusal:
+        """One thing that a job asks, whole."""
+
+    async def revision(self, job: str, subject: str, text: str) -> Artifact | Refusal:
+        """The edited text of a draft, durable; CommitError when the disk refused."""
+
+    async def tools(self) -> tuple[tuple[ToolRow, ...], tuple[str, ...]]:
+        """What the workflows in force may write to other systems; why that cannot be told of others."""
 
     async def locate(self, name: str, sight: Sight) -> Located | Refusal:
         """The job behind an id or a unique prefix, among those in sight."""

@@ -4,6 +4,10 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
+from . import grammar_people as people
+from .words import count as _count
+from .words import said as _said
+
 Add = Callable[[argparse.ArgumentParser], None]
 
 
@@ -97,12 +101,6 @@ def _history(made: argparse.ArgumentParser) -> None:
     made.add_argument("-n", "--last", type=_count, default=0, metavar="N", help="only the last N records")
 
 
-def _count(word: str) -> int:
-    if not word.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a count, got {word!r}")
-    return int(word)
-
-
 def _logs(made: argparse.ArgumentParser) -> None:
     _job(made)
     made.add_argument("item", metavar="ITEM", nargs="?", help="one item; else the last lines of all")
@@ -119,14 +117,6 @@ def _output(made: argparse.ArgumentParser) -> None:
 def _steer(made: argparse.ArgumentParser) -> None:
     _job(made)
     _said(made)
-
-
-def _said(made: argparse.ArgumentParser, *, needed: bool = False) -> None:
-    told = "kept in the job's history" + ("; it must be there" if needed else "")
-    made.add_argument("--reason", default="", required=needed, metavar="TEXT", help=told)
-    made.add_argument(
-        "--record", type=_count, default=0, metavar="N", help="only if the job still stands at this record"
-    )
 
 
 def _extend(made: argparse.ArgumentParser) -> None:
@@ -261,6 +251,7 @@ VERBS = (
         "resumectl output attic day-1.log > day-1.log.gz",
         _output,
     ),
+    *(Verb(*row) for row in people.VERBS),
     Verb(
         "pause",
         "control",
@@ -334,6 +325,14 @@ VERBS = (
         _nothing,
     ),
     Verb(
+        "tools",
+        "house",
+        "verbs_people:tools",
+        "what workflows may write to other systems, and what holds of each",
+        "resumectl tools",
+        _nothing,
+    ),
+    Verb(
         "quarantine",
         "house",
         "verbs_retire:quarantine",
@@ -369,7 +368,7 @@ VERBS = (
     ),
 )
 NAMES = tuple(verb.name for verb in VERBS)
-CHANGING = frozenset(verb.name for verb in VERBS if verb.group == "control") | {
+CHANGING = frozenset(verb.name for verb in VERBS if verb.group in ("control", "people")) - {"inbox"} | {
     "submit",
     "quarantine",
     "prune",
@@ -377,6 +376,7 @@ CHANGING = frozenset(verb.name for verb in VERBS if verb.group == "control") | {
 """Verbs after whose interruption nobody can tell whether they took effect."""
 GROUPS = {
     "work": "hand in jobs, look at them, fetch what they made",
+    "people": "what waits for a person, and what persons decide",
     "control": "decide about a job",
     "house": "the daemon, and what it keeps",
 }

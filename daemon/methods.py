@@ -9,7 +9,29 @@ from typing import Any
 
 from attrs import frozen
 
-from . import api_contract, api_files, api_house, api_jobs, api_logs, api_past, api_preview, api_retire
+from . import (
+    api_asks,
+    api_contract,
+    api_files,
+    api_house,
+    api_jobs,
+    api_logs,
+    api_past,
+    api_preview,
+    api_retire,
+)
+from .api_asks import (
+    AnswerAsked,
+    ApproveAsked,
+    AskedAnswer,
+    DenyAsked,
+    InboxAnswer,
+    InboxAsked,
+    RevokeAsked,
+    SettleAsked,
+    SubjectAsked,
+    ToolsAnswer,
+)
 from .api_contract import ContractAnswer
 from .api_files import LogAnswer, LogAsked, OutputAnswer, PieceAsked
 from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
@@ -64,6 +86,13 @@ class Method:
     stream: Callable[..., Any] | None = None
     aside: bool = False
     """Also about a job that is set aside; the others are answered with why it is."""
+    also: tuple[Role, ...] = ()
+    """Roles that do as well."""
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles, of which one is needed."""
+        return (self.role, *self.also)
 
     @property
     def doc(self) -> Callable[..., Any]:
@@ -72,6 +101,8 @@ class Method:
         assert said is not None
         return said
 
+
+OPERATOR = (Role.OPERATOR,)
 
 METHODS = {
     "Status": Method(Role.VIEWER, Over.ANY, Nothing, StatusAnswer, api_house.status),
@@ -93,6 +124,15 @@ METHODS = {
     "Reload": Method(Role.OPERATOR, Over.ALL, Nothing, Reloaded, api_house.reload),
     "Submit": Method(Role.SUBMITTER, Over.FILE, SubmitAsked, ToldAnswer, api_jobs.submit),
     "Preview": Method(Role.SUBMITTER, Over.FILE, PreviewAsked, PreviewAnswer, api_preview.preview),
+    "Inbox": Method(Role.VIEWER, Over.ANY, InboxAsked, InboxAnswer, api_asks.inbox),
+    "Asked": Method(Role.VIEWER, Over.JOB, SubjectAsked, AskedAnswer, api_asks.ask),
+    "Tools": Method(Role.VIEWER, Over.ANY, Nothing, ToolsAnswer, api_asks.tools),
+    "Approve": Method(Role.APPROVER, Over.JOB, ApproveAsked, ToldAnswer, api_asks.approve),
+    "Deny": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.deny),
+    "SendBack": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.send_back),
+    "Revoke": Method(Role.APPROVER, Over.JOB, RevokeAsked, ToldAnswer, api_asks.revoke, also=OPERATOR),
+    "Answer": Method(Role.APPROVER, Over.JOB, AnswerAsked, ToldAnswer, api_asks.answer, also=OPERATOR),
+    "Settle": Method(Role.OPERATOR, Over.JOB, SettleAsked, ToldAnswer, api_asks.settle),
     "Pause": Method(Role.OPERATOR, Over.JOB, PauseAsked, ToldAnswer, api_jobs.pause),
     "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),
     "Cancel": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.cancel),

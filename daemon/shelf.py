@@ -121,6 +121,11 @@ class WorkflowShelf:
             raise FaultyInputError(what, lacking)
         return judging.accepted(programs, job, what, reader)
 
+    def contracts(self) -> list[Contract]:
+        """The newest contracts in force, by name; a Python workflow's is not whole yet."""
+        found = [self.newest(name) for name in sorted(self._files)]
+        return [contract for contract in found if contract is not None]
+
     def names(self) -> tuple[str, ...]:
         """The names of all workflows in force, sorted."""
         return tuple(name for name in sorted(self._files) if self.newest(name) is not None)

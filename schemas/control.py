@@ -22,7 +22,12 @@ ERROR_UNKNOWN_OUTCOME = f"{INTERFACE}.OutcomeUnknown"
 ERROR_FAULTY = f"{INTERFACE}.Faulty"
 """Parameters: reason, problems (list of text)."""
 
-CHANGING = frozenset({"Submit", "Pause", "Resume", "Cancel", "Retry", "Skip", "Reopen", "Extend"})
+CHANGING = frozenset(
+    {
+        *("Submit", "Pause", "Resume", "Cancel", "Retry", "Skip", "Reopen", "Extend"),
+        *("Approve", "Deny", "SendBack", "Revoke", "Answer", "Settle"),
+    }
+)
 """Methods that take a request id, so that they can be asked again when no answer came."""
 
 EXIT_DONE = 0

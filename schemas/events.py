@@ -185,7 +185,19 @@ class Settle:
 Deciding = Approve | Deny | SendBack | Revoke | Reply | Settle
 """What people decide about effects, drafts and questions."""
 Request = (
-    Pause | Resume | Cancel | Retry | Skip | Reopen | Extend | Approve | Deny | SendBack | Revoke | Reply
+    Pause
+    | Resume
+    | Cancel
+    | Retry
+    | Skip
+    | Reopen
+    | Extend
+    | Approve
+    | Deny
+    | SendBack
+    | Revoke
+    | Reply
+    | Settle
 )
 
 

@@ -24,9 +24,10 @@ from resumed.daemon.grants import Grant, Grants
 from resumed.daemon.growth import Growth
 from resumed.daemon.socket import Seat
 from resumed.schemas import codec, control
+from resumed.schemas.askviews import AskKind, AskRow, AskView, ToolRow
 from resumed.schemas.errors import CommitError, FaultyInputError
 from resumed.schemas.events import Pause
-from resumed.schemas.job import Status
+from resumed.schemas.job import Artifact, Status
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import (
     HouseView,
@@ -49,6 +50,18 @@ def row(sequence: int = 1, status: Status = Status.RUNNING) -> JobRow:
         id="attic", status=status, workflow="x", version=1, title="", owner="anna", done=1, total=3,
         failed=0, held=0, running=1, since=1, created=1, sequence=sequence,
     )  # fmt: skip
+
+
+ASK = AskRow(
+    id="b7k2m9",
+    kind=AskKind.APPROVE,
+    job="attic",
+    subject="a/push/1.0",
+    item="a",
+    what="git.push org/web",
+    asked=1,
+    fingerprint="f" * 64,
+)
 
 
 class FakeJobs:
@@ -92,6 +105,19 @@ class FakeJobs:
         if isinstance(request, Pause) and request.reason == "crash":
             raise ZeroDivisionError
         return Told(row=self.row, said="attic is paused")
+
+    def inbox(self, sight: Sight) -> list[tuple[AskRow, Whose]]:
+        whose = Whose("x", self.uid)
+        return [(ASK, whose)] if sight.sees(whose) else []
+
+    async def asked_of(self, job: str, subject: str) -> AskView | Refusal:
+        return AskView(row=ASK)
+
+    async def revision(self, job: str, subject: str, text: str) -> Artifact | Refusal:
+        return Artifact(name="draft", sha256=codec.digest(text.encode()), size=len(text), text=text)
+
+    async def tools(self) -> tuple[tuple[ToolRow, ...], tuple[str, ...]]:
+        return (), ()
 
     async def locate(self, name: str, sight: Sight) -> Located | Refusal:
         whose = Whose("x", self.uid)

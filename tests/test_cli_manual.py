@@ -11,7 +11,7 @@ from pathlib import Path
 import manual
 import pytest
 
-from resumed.daemon import cli, grammar, render
+from resumed.daemon import cli, grammar, render, render_asks
 from resumed.schemas import control
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "man" / "resumectl.1"
@@ -36,7 +36,9 @@ def test_every_exit_code_is_told() -> None:
 
 def test_every_sign_is_told() -> None:
     """The signs of the screens are those that the page explains."""
-    assert set(manual.SIGNS) == {*render.GLYPHS.values(), *render.ITEM_GLYPHS.values()}
+    assert set(manual.SIGNS) == {
+        *(*render.GLYPHS.values(), *render.ITEM_GLYPHS.values(), *render_asks.GLYPHS.values())
+    }
 
 
 def test_every_verb_has_its_shape() -> None:

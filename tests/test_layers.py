@@ -41,7 +41,7 @@ FLOORS = {
     "actors/worker": Floor(
         "resumed.actors.worker",
         "schemas",
-        "attr attrs cattrs anyio trio httpx",
+        "attr attrs cattrs anyio trio",
         "author code never sees the daemon's disk",
     ),
     "actors": Floor(
@@ -64,7 +64,9 @@ DOORS = {"front": words("resumed.daemon.client")}
 
 # The client half of the daemon: a whole `resumectl status` is one short process, so it starts light.
 CLIENT = words(
-    "daemon/cli.py daemon/client.py daemon/completion.py daemon/grammar.py daemon/jobtext.py "
+    "daemon/cli.py daemon/client.py daemon/completion.py daemon/editing.py daemon/grammar.py "
+    "daemon/grammar_people.py daemon/jobtext.py daemon/picking.py daemon/render_asks.py "
+    "daemon/verbs_people.py daemon/words.py "
     "daemon/keeping.py daemon/letters.py daemon/lint.py daemon/parsing.py daemon/pieces.py "
     "daemon/render.py daemon/render_contract.py daemon/render_house.py daemon/render_jobs.py "
     "daemon/render_past.py daemon/render_preview.py daemon/render_retire.py daemon/screen.py "
@@ -163,11 +165,6 @@ RIGHTS = {
         words("cattrs"),
         words("schemas/codec.py"),
         "the one strict converter: the stock one coerces",
-    ),
-    "speak HTTP": Right(
-        words("httpx http.client urllib.request"),
-        words("actors/worker/exchange.py"),
-        "one client, well kept: no redirects, no proxies of the environment, bounded, and loaded on demand",
     ),
     "watch a folder": Right(
         words("watchfiles"),

@@ -29,6 +29,20 @@ ANNA = 1001
 X, Y = frozenset({"x"}), frozenset({"y"})
 
 
+GIVEN: dict[str, Any] = {
+    "job": "attic",
+    "file": "{}",
+    "item": "a",
+    "fingerprint": "f",
+    "answer": "yes",
+    "absent": True,
+    "record": 1,
+    "items": ["a"],
+    "reason": "so",
+}
+"""A value for each parameter that some method needs."""
+
+
 async def ask(
     method: str,
     *scopes: Scope,
@@ -43,17 +57,7 @@ async def ask(
     answers = Answers(Desk(jobs=jobs, shelf=FakeShelf()), "1")
     peer = Peer(pid=1, uid=uid, gid=uid, groups=(), name="anna", permit=Permit(uid, scopes))
     takes = {each.name: each.default for each in METHODS[method].takes.__attrs_attrs__}
-    given = {
-        name: value
-        for name, value in (
-            ("job", "attic"),
-            ("file", "{}"),
-            ("item", "a"),
-            ("items", ["a"]),
-            ("reason", "so"),
-        )
-        if name in takes
-    }
+    given = {name: value for name, value in GIVEN.items() if name in takes}
     call = Call(
         method=f"{control.INTERFACE}.{method}",
         parameters=given | parameters,
@@ -94,6 +98,15 @@ WHO = {
     "Skip": {Role.OPERATOR},
     "Reopen": {Role.OPERATOR},
     "Extend": {Role.OPERATOR},
+    "Inbox": set(Role),
+    "Asked": LOOKERS,
+    "Tools": set(Role),
+    "Approve": {Role.APPROVER},
+    "Deny": {Role.APPROVER},
+    "SendBack": {Role.APPROVER},
+    "Revoke": {Role.APPROVER, Role.OPERATOR},
+    "Answer": {Role.APPROVER, Role.OPERATOR},
+    "Settle": {Role.OPERATOR},
 }
 
 

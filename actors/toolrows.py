@@ -1,0 +1,88 @@
+"""Tool contracts as people are shown them: what holds of each target, and what is worth a second thought."""
+
+from resumed.schemas.approvals import ApprovalRule
+from resumed.schemas.askviews import ToolRow
+from resumed.schemas.durations import spell
+from resumed.schemas.ledger import ToolContract
+from resumed.schemas.workflow import Contract
+
+
+def in_flight(tool: ToolContract) -> float:
+    """Seconds that a call may be on its way after its sender ended: twice the timeout, unless stated."""
+    return 2 * tool.timeout if tool.in_flight is None else tool.in_flight
+
+
+def holds(tool: ToolContract) -> tuple[str, ...]:
+    """What keeps a call from landing twice, or from being lost: never more than its contract says."""
+    said: list[str] = []
+    if tool.key_lifetime is not None:
+        said.append(f"the target takes one call under a key, for {spell(tool.key_lifetime)}")
+    if tool.look_up:
+        final = "its word that nothing came is final" if tool.absent_is_final else "only its yes is final"
+        said.append(f"the target can be asked what became of it: {final}")
+    if not said:
+        said.append("nobody can tell what became of a call without an answer: a person is asked")
+    if tool.check_first:
+        said.append("it is looked up before it is sent first")
+    if tool.observe:
+        said.append("the target's object is looked at before it is sent")
+    return tuple(said)
+
+
+def warnings(tool: ToolContract) -> tuple[str, ...]:
+    """What is legal and worth a second thought."""
+    said: list[str] = []
+    if not tool.look_up and tool.key_lifetime is None:
+        said.append("without look-up and deduplication each lost reply waits for a person")
+    if tool.look_up and not tool.absent_is_final and tool.key_lifetime is None:
+        said.append("its look-up never proves that nothing came, so nothing is ever sent again")
+    if tool.key_lifetime is not None and tool.key_lifetime <= tool.timeout + in_flight(tool):
+        said.append("the target may forget a key while its call is in flight, so nothing is ever sent again")
+    if tool.approve is None and not tool.undo:
+        said.append("nobody is asked, and nothing takes it back")
+    return tuple(said)
+
+
+def rule(found: ApprovalRule | None) -> str:
+    """Who must allow it, in words; empty when nobody is asked."""
+    if found is None:
+        return ""
+    who = " or ".join(found.by) or "any approver"
+    parts = [f"{found.quorum} of {who}" if found.quorum > 1 else who]
+    if found.not_requester:
+        parts.append("not the requester")
+    if found.when:
+        parts.append(f"when {found.when}")
+    parts.append(f"asked for {spell(found.decide_within)}, a yes is good for {spell(found.valid_for)}")
+    return ", ".join(parts)
+
+
+def rows(contract: Contract) -> tuple[ToolRow, ...]:
+    """What a workflow may write to other systems."""
+    return tuple(
+        ToolRow(
+            tool=tool.tool,
+            version=tool.version,
+            workflow=contract.workflow,
+            workflow_version=contract.version,
+            target=tool.target,
+            address=tool.address,
+            account=tool.account,
+            approve=rule(tool.approve),
+            look_up=tool.look_up,
+            absent_is_final=tool.absent_is_final,
+            key_lifetime=tool.key_lifetime or 0.0,
+            in_flight=in_flight(tool),
+            timeout=tool.timeout,
+            at_once=tool.at_once,
+            observe=tool.observe,
+            check_first=tool.check_first,
+            undo=tool.undo,
+            irreversible=tool.irreversible,
+            unclear_owner=tool.unclear_owner,
+            unbound=tool.unbound,
+            holds=holds(tool),
+            warnings=warnings(tool),
+        )
+        for tool in contract.effects
+    )
