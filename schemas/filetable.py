@@ -56,6 +56,10 @@ class Table:
         """A key's value of any type; None when it is absent."""
         return self._left.pop(key, None)
 
+    def peek(self, key: str) -> Any:
+        """A key's value of any type, which is still to be taken; None when it is absent."""
+        return self._left.get(key)
+
     def text(self, key: str, default: str = "", *, required: bool = False) -> str:
         """A string."""
         found: str = self.take(key, str, default, required=required)

@@ -97,6 +97,21 @@ def fill_word(word: str, values: Mapping[str, str]) -> str:
     return filled
 
 
+def fill_some(text: str, values: Mapping[str, str]) -> str:
+    """A template in which the values that are known stand for themselves; the rest is filled later."""
+    return "".join(
+        literal(piece if name is None else values[name]) if name is None or name in values else piece
+        for piece, name in _parts(text)
+    )
+
+
+def fill_word_some(word: str, values: Mapping[str, str]) -> str:
+    """`fill_some` for an argv word, where no path can be taken for an option."""
+    filled = fill_some(word, values)
+    first = next(iter(_parts(word)), ("", None))[1]
+    return f"./{filled}" if filled.startswith("-") and first in PATHS else filled
+
+
 def variable(name: str) -> str:
     """The environment variable that carries a placeholder's value."""
     return "RESUMED_" + re.sub(r"[^A-Za-z0-9]", "_", name).upper()

@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from .ledger import ToolContract
 from .limits import Limits, OnFailed
+from .programeffects import ProgramEffect, ProgramReview
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for that a workflow names without a folder."""
@@ -176,6 +177,9 @@ class ProgramStep:
     crashes: int = 3
     parallel: int = 1
     repeatable: bool = False
+    secrets: tuple[str, ...] = ()
+    """Names of the daemon's credentials that its programs are handed, by file."""
+    review: ProgramReview | None = None
 
 
 class InputType(StrEnum):
@@ -246,3 +250,5 @@ class Programs:
     python: PythonEntry | None = None
     limits: Limits = field(factory=Limits)
     on_failed: OnFailed = OnFailed.HOLD
+    effects: tuple[ProgramEffect, ...] = ()
+    on_unknown: OnUnknown = OnUnknown.HOLD

@@ -2,16 +2,13 @@
 
 import re
 
-from . import limits, tomltext, workflowinputs, workflowitems, workflowsteps
+from . import limits, tomltext, workfloweffects, workflowinputs, workflowitems, workflowsteps
 from .errors import FaultyInputError
 from .filetable import Table
 from .jobfile import ID
-from .workflow import Programs, PythonEntry
+from .workflow import OnUnknown, Programs, PythonEntry
 
 MAX_BYTES = 1024 * 1024
-
-# What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("effect", "on_unknown")
 
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z")
 _OWNER = re.compile(r"(user|group):[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -28,23 +25,30 @@ def read(raw: bytes, name: str) -> Programs:
             f"a workflow's name is at most 64 of a-z 0-9 . _ -, not beginning with . _ -: {name!r}"
         )
     inputs = workflowinputs.inputs(table.inner("inputs"))
+    head = {
+        "version": table.number("version", 1, 1, required=True),
+        "description": table.text("description"),
+        "owner": _owner(table),
+        "enabled": table.flag("enabled", True),
+        **workflowitems.items(table.inner("items"), inputs),
+    }
+    python = _python(table.inner("python"))
+    steps = workflowsteps.steps(table, inputs)
     programs = Programs(
         name=name,
-        version=table.number("version", 1, 1, required=True),
-        description=table.text("description"),
-        owner=_owner(table),
-        enabled=table.flag("enabled", True),
         inputs=inputs,
-        **workflowitems.items(table.inner("items"), inputs),
-        python=_python(table.inner("python")),
-        steps=workflowsteps.steps(table, inputs),
+        **head,
+        python=python,
+        steps=steps,
         **limits.of_workflow(table),
+        effects=workfloweffects.effects(table, inputs, steps),
+        on_unknown=OnUnknown(table.choice("on_unknown", tuple(OnUnknown), "hold")),
     )
     if programs.python is None and not programs.steps and not problems:
         problems.append("expected [[step]] or python @ $")
-    if programs.python is not None and (programs.steps or programs.items_from != "job"):
-        problems.append("python excludes step, and lists its own items @ $.python")
-    table.close(_LATER)
+    if programs.python is not None and (programs.steps or programs.effects or programs.items_from != "job"):
+        problems.append("python excludes step and effect, and lists its own items @ $.python")
+    table.close()
     if problems:
         raise FaultyInputError(what, tuple(problems[:20]))
     return programs

@@ -1,21 +1,21 @@
 """The `[[step]]` tables of a workflow file: each becomes one step that runs a program."""
 
-import posixpath
 import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from . import strict, templates
+from . import strict, templates, workflowapprovals, workflowwords
 from .filetable import Table
 from .jobfile import ID
 from .workflow import ExitMeaning, ExitRule, Input, ProgramStep
+from .workflowwords import argv, template
 
 RESERVED = ("start", "finish")
 """Names of the two job steps around the items."""
 MAX_OUTPUT = 16 * 1024 * 1024
 
 # What INTERFACE names and this release does not do: refused as such, never ignored.
-_LATER = ("secrets", "pools", "review")
+_LATER = ("pools",)
 
 _CODE = re.compile(r"0|[1-9][0-9]{0,2}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -45,7 +45,8 @@ def _known(each: bool, before: list[ProgramStep], inputs: set[str]) -> set[str]:
 def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramStep:
     name = table.text("name", required=True)
     each = table.flag("each", True)
-    known = _known(each, before, inputs)
+    secrets = workflowwords.secrets(table)
+    known = _known(each, before, inputs) | workflowwords.placeholders(secrets)
     if name in RESERVED or (name and not ID.match(name)):
         table.problem("name", f"{name!r} cannot be a step's name")
     output = table.inner("output")
@@ -53,11 +54,11 @@ def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramS
     passed, given = _env(table.inner("env"), known)
     step = ProgramStep(
         name=name,
-        run=_argv(table, "run", known, required=True),
+        run=argv(table, "run", known, required=True),
         each=each,
-        prepare=_argv(table, "prepare", known),
-        verify=_argv(table, "verify", known),
-        stdin=_template(table, "stdin", known),
+        prepare=argv(table, "prepare", known),
+        verify=argv(table, "verify", known),
+        stdin=template(table, "stdin", known),
         exits=_exits(table.inner("exit")),
         result=_result(table),
         **_output(output, each, inputs),
@@ -73,9 +74,13 @@ def _step(table: Table, before: list[ProgramStep], inputs: set[str]) -> ProgramS
         crashes=table.number("crashes", 3, 1),
         parallel=table.number("parallel", 1, 1),
         repeatable=table.flag("repeatable", required=True),
+        secrets=secrets,
+        review=workflowapprovals.review(table.inner("review"), known),
     )
     if not each:
         _check_job_step(table, step)
+    if step.review is not None and step.publish:
+        table.problem("review", "a draft is not published before it is accepted: publish it in a later step")
     if step.timeout <= 0:
         table.problem("timeout", "expected more than 0s")
     if step.output_from == "file" and not templates.uses("output", (*step.run, step.stdin)):
@@ -103,6 +108,8 @@ def _check_job_step(table: Table, step: ProgramStep) -> None:
         table.problem("parallel", "a step with each = false runs once")
     if any(rule.means is ExitMeaning.SKIP for rule in step.exits):
         table.problem("exit", "a step with each = false has no item to skip")
+    if step.review is not None:
+        table.problem("review", "a step with each = false has no item to look at")
 
 
 def _output(table: Table | None, each: bool, inputs: set[str]) -> dict[str, Any]:
@@ -132,25 +139,6 @@ def _place_problems(publish: str, each: bool, inputs: set[str]) -> Iterator[str]
         yield f"expected an absolute path, got {publish!r}"
     if publish.endswith("/"):
         yield f"expected the path of a file, got {publish!r}"
-
-
-def _argv(table: Table, key: str, known: Collection[str], *, required: bool = False) -> tuple[str, ...]:
-    before, there = len(table.problems), required or table.has(key)
-    argv = table.texts(key, required=required)
-    if there and not argv and len(table.problems) == before:
-        table.problem(key, "expected a program and its arguments")
-    for place, problem in templates.argv_problems(argv, known):
-        table.problems.append(f"{problem} @ {table.at(key)}[{place}]")
-    if argv and (not argv[0] or ("/" in argv[0] and not posixpath.isabs(argv[0]))):
-        table.problems.append(f"expected a program's name or absolute path @ {table.at(key)}[0]")
-    return argv
-
-
-def _template(table: Table, key: str, known: Collection[str]) -> str:
-    text = table.text(key)
-    for problem in templates.problems(text, known):
-        table.problem(key, problem)
-    return text
 
 
 def _exits(table: Table | None) -> tuple[ExitRule, ...]:
@@ -186,7 +174,7 @@ def _env(table: Table | None, known: Collection[str]) -> tuple[tuple[str, ...] |
     inner = table.inner("set")
     for name in inner.left() if inner is not None else ():
         assert inner is not None
-        given[name] = _template(inner, name, known)
+        given[name] = template(inner, name, known)
     for name in (*(passed or ()), *given):
         if not _VARIABLE.fullmatch(name):
             table.problems.append(f"{name!r} cannot be a variable's name @ {table.path}")

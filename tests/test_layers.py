@@ -41,7 +41,7 @@ FLOORS = {
     "actors/worker": Floor(
         "resumed.actors.worker",
         "schemas",
-        "attr attrs cattrs anyio trio",
+        "attr attrs cattrs anyio trio httpx",
         "author code never sees the daemon's disk",
     ),
     "actors": Floor(
@@ -165,6 +165,11 @@ RIGHTS = {
         words("cattrs"),
         words("schemas/codec.py"),
         "the one strict converter: the stock one coerces",
+    ),
+    "speak HTTP": Right(
+        words("httpx http.client urllib.request"),
+        words("actors/worker/exchange.py"),
+        "one client, well kept: no redirects, no proxies of the environment, bounded, and loaded on demand",
     ),
     "watch a folder": Right(
         words("watchfiles"),

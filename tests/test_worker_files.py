@@ -144,10 +144,9 @@ def test_python_workflow_says_so() -> None:
 WRONG = {
     "an unknown key in a step": (STEP + 'verfiy = ["x"]', "unknown key 'verfiy' @ $.step[0]"),
     "a key of a later release": (
-        STEP + 'secrets = ["x"]',
-        "key 'secrets' is not in this release yet @ $.step[0]",
+        STEP + 'pools = ["x"]',
+        "key 'pools' is not in this release yet @ $.step[0]",
     ),
-    "an effect": (STEP + '[[effect]]\nname = "x"', "key 'effect' is not in this release yet @ $"),
     "an unknown key at the top": ("stpe = 1\n" + STEP, "unknown key 'stpe' @ $"),
     "no repeatable": (
         STEP.replace("repeatable = true\n", ""),
@@ -306,7 +305,7 @@ WRONG = {
     "no step": ("", "expected [[step]] or python @ $"),
     "both halves": (
         'python = { entry = "a:B" }\n' + STEP,
-        "python excludes step, and lists its own items @ $.python",
+        "python excludes step and effect, and lists its own items @ $.python",
     ),
     "an entry that is none": (
         'python = { entry = "a.b" }\n',
@@ -821,7 +820,7 @@ def test_readme_names_every_key_and_placeholder_of_a_step() -> None:
     ]
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)} | {"name", "run", "repeatable"}
     found = set()
-    for key in (*named, "secrets", "nonsense"):
+    for key in (*named, "pools", "nonsense"):
         with pytest.raises(FaultyInputError) as refused:
             workflowfile.read(f"version = 1\n[[step]]\n{key} = 1979-05-27\n".encode(), "x")
         if not any(
@@ -832,7 +831,9 @@ def test_readme_names_every_key_and_placeholder_of_a_step() -> None:
     line = text.partition("Words may hold")[2].partition("\n")[0]
 
     assert named == found
-    assert {*templates.PLAIN, "inputs.X", "outputs.STEP"} == set(re.findall(r"`\{([\w.]+)\}`", line))
+    assert {*templates.PLAIN, "inputs.X", "outputs.STEP", "secrets.NAME"} == set(
+        re.findall(r"`\{([\w.]+)\}`", line)
+    )
     fields = {
         name for name in ProgramStep.__annotations__ if not name.startswith(("output_", "env_", "backoff_"))
     }

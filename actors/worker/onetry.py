@@ -9,17 +9,19 @@ import os
 from collections.abc import Mapping
 
 import anyio.to_thread
-from attrs import frozen
+from attrs import evolve, frozen
 
 from resumed.schemas import templates
 from resumed.schemas.decisions import CutOff, Decided, HoldBack, Later, Offer, TryAgain
 from resumed.schemas.frames import Run
 from resumed.schemas.workflow import ProgramStep
 
-from . import faulttext, offers, program, results, staging, surroundings
+from . import credentials, faulttext, offers, program, results, staging, surroundings
 from .runlog import RunLog
 from .trial import Trial, TryStoppedError
 
+SHOWN_MOST = 256 * 1024
+"""Bytes of what a reviewer is shown."""
 _WAIT = 30.0
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
 _SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -27,9 +29,10 @@ _SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 @frozen(kw_only=True)
 class Done:
-    """The programs did what they should; `output` is what they made."""
+    """The programs did what they should: `output` is what they made, `shown` what a reviewer sees of it."""
 
     output: Offer
+    shown: Offer | None = None
 
 
 class _EndedError(Exception):
@@ -47,11 +50,19 @@ def uses_file(step: ProgramStep) -> bool:
     return templates.uses("output", (*step.run, step.stdin))
 
 
-async def run(run: Run, step: ProgramStep, given: Mapping[str, str], trial: Trial) -> Decided | Done:
+async def run(
+    run: Run,
+    step: ProgramStep,
+    given: Mapping[str, str],
+    trial: Trial,
+    handed: credentials.Handed = credentials.Handed(),  # noqa: B008 - frozen, and holds nothing
+) -> Decided | Done:
     """Run the programs of one try; TryStoppedError when it was stopped."""
     with RunLog(run.log, program.stamped(f"{run.item} {step.name} try {run.number}".strip())) as log:
+        log.mask(handed.masks())
         try:
-            return await _Programs(run, step, given, trial, log).result()
+            programs = _Programs(run, step, given, trial, log, handed.folder)
+            return await programs.result()
         except (_EndedError, staging.UnfitError) as ended:
             if isinstance(ended, staging.UnfitError):
                 log.note(faulttext.clean(getattr(ended.decided, "reason", ""), 300))
@@ -60,7 +71,7 @@ async def run(run: Run, step: ProgramStep, given: Mapping[str, str], trial: Tria
 
 class _Programs:
     def __init__(
-        self, run: Run, step: ProgramStep, given: Mapping[str, str], trial: Trial, log: RunLog
+        self, run: Run, step: ProgramStep, given: Mapping[str, str], trial: Trial, log: RunLog, secrets: str
     ) -> None:
         self._run = run
         self._step = step
@@ -70,6 +81,8 @@ class _Programs:
         self._folder = self._where()
         self._result = results.path_in(run.scratch)
         self._env = surroundings.of_step(step, run, given, self._result)
+        if secrets:
+            self._env[credentials.FOLDER] = secrets
 
     def _where(self) -> str:
         kept = self._values["kept"]
@@ -112,10 +125,23 @@ class _Programs:
             if not uses_file(step) and not ended.spooled:
                 await anyio.to_thread.run_sync(_write, self._values["output"], ended.stdout)
             self._said("verify", await self._program("verify", step.verify))
-        return await anyio.to_thread.run_sync(self._output, ended, place)
+        shown = await self._shown(ended)
+        made = await anyio.to_thread.run_sync(self._output, ended, place)
+        return evolve(made, shown=shown) if isinstance(made, Done) else made
+
+    async def _shown(self, ended: program.Ended) -> Offer | None:
+        """What a reviewer is shown of the draft, where the step has a program for that."""
+        step = self._step
+        if step.review is None or not step.review.show:
+            return None
+        if not uses_file(step) and not ended.spooled:
+            await anyio.to_thread.run_sync(_write, self._values["output"], ended.stdout)
+        found = await self._program("show", step.review.show, keep=SHOWN_MOST, spool=False)
+        self._said("show", found)
+        return offers.of_bytes("shown", found.stdout, self._run.scratch)
 
     async def _program(
-        self, name: str, argv: tuple[str, ...], *, stdin: str = "", keep: int = 0
+        self, name: str, argv: tuple[str, ...], *, stdin: str = "", keep: int = 0, spool: bool = True
     ) -> program.Ended:
         step = self._step
         call = program.Call(
@@ -124,11 +150,11 @@ class _Programs:
             stdin=templates.fill(stdin, self._values).encode("utf-8", "surrogateescape"),
             folder=self._folder,
             keep=keep,
-            spool=self._values["output"] if keep else "",
+            spool=self._values["output"] if keep and spool else "",
             silence=step.silence,
             grace=step.grace,
         )
-        if step.prepare or step.verify:
+        if step.prepare or step.verify or step.review is not None:
             self._log.note(name)
         try:
             ended = await program.run(call, self._log, self._trial)

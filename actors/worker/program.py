@@ -66,6 +66,10 @@ class Ended:
     spooled: bool = False
 
 
+class NotStartedError(OSError):
+    """The program could not be started: nothing of it ran."""
+
+
 class _Pipe:
     """One of a program's outputs: what is read of it goes to the log, a part of it is kept."""
 
@@ -163,11 +167,14 @@ def _start(call: Call) -> "subprocess.Popen[bytes]":
 
 
 async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
-    """Run a program to its end; OSError when it cannot be started, TryStoppedError when it was stopped.
+    """Run a program to its end; NotStartedError when it cannot be, TryStoppedError when it was stopped.
 
     Only for workers that run one try at a time: every descendant of this process is dead afterwards.
     """
-    process = _start(call)
+    try:
+        process = _start(call)
+    except OSError as error:
+        raise NotStartedError(error.errno, error.strerror, error.filename) from None
     assert process.stdout is not None
     assert process.stderr is not None
     out = _Pipe(process.stdout.fileno(), log, call.keep, 0, call.spool)
@@ -225,7 +232,7 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
         status=process.returncode,
         stdout=bytes(out.kept),
         printed=out.size,
-        last_line=said if silent else err.last_line(),
+        last_line=log.clean_text(said if silent else err.last_line()),
         silent=silent,
         spooled=spooled,
     )

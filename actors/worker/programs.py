@@ -1,7 +1,7 @@
 """Workflows of programs: the record of a checked TOML file becomes steps that a worker runs.
 
-Job step `start` lists and pins the items, each `[[step]]` is a step of its own (see `course`), job step
-`finish` ends the job.
+Job step `start` lists and pins the items, each `[[step]]` and each `[[effect]]` is a step of its own (see
+`course`), job step `finish` ends the job.
 """
 
 import anyio.to_thread
@@ -15,10 +15,13 @@ from resumed.schemas.decisions import (
     FanOut,
     Finished,
     HoldBack,
+    Reviewing,
     TryAgain,
 )
 from resumed.schemas.errors import AuthorError
 from resumed.schemas.frames import Run
+from resumed.schemas.ledger import ToolContract
+from resumed.schemas.programeffects import ProgramEffect
 from resumed.schemas.workflow import (
     Contract,
     Programs,
@@ -28,9 +31,9 @@ from resumed.schemas.workflow import (
     StepKind,
 )
 
-from . import faulttext, listing, onetry, values
-from .course import FINISH, START, Course
-from .errands import Tool
+from . import credentials, faulttext, listing, onetry, proposals, values
+from .course import FINISH, START, Course, contracts_of
+from .programtools import ProgramTool
 from .trial import Trial
 
 
@@ -42,11 +45,7 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
     """
     if programs.python is not None:
         return _undescribed(programs, programs.python, folder)
-    steps = (
-        StepContract(name=START, kind=StepKind.JOB),
-        *(_step_contract(each) for each in programs.steps),
-        StepContract(name=FINISH, kind=StepKind.JOB),
-    )
+    steps = tuple(contracts_of(programs, {each.name: _step_contract(each) for each in programs.steps}))
     return Contract(
         workflow=programs.name,
         version=programs.version,
@@ -60,6 +59,31 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
         passed=tuple(sorted({name for each in programs.steps for name in each.env_pass or ()})),
         pin=programs.items_pin,
         on_change=programs.items_on_change,
+        effects=tuple(_tool_contract(each) for each in programs.effects),
+        on_unknown=programs.on_unknown,
+    )
+
+
+def _tool_contract(effect: ProgramEffect) -> ToolContract:
+    return ToolContract(
+        tool=effect.name,
+        version=effect.version,
+        target=effect.target,
+        key_lifetime=effect.key_lifetime,
+        look_up=effect.looks_up,
+        absent_is_final=effect.absent_is_final,
+        in_flight=effect.in_flight,
+        unclear_owner=effect.owner,
+        undo=effect.undo,
+        irreversible=effect.irreversible,
+        address=effect.address,
+        account=effect.account,
+        approve=effect.approve,
+        timeout=effect.timeout,
+        at_once=effect.at_once,
+        observe=effect.observes,
+        check_first=effect.check_first,
+        unbound=effect.unbound,
     )
 
 
@@ -94,6 +118,7 @@ def _undescribed(programs: Programs, python: PythonEntry, folder: str) -> Contra
         on_change=programs.items_on_change,
         limits=programs.limits,
         on_failed=programs.on_failed,
+        on_unknown=programs.on_unknown,
     )
 
 
@@ -112,23 +137,35 @@ class Steps:
         self.contract = contract
         self._programs = programs
         self._course = Course(contract, programs)
-        self._places = {step.name: place for place, step in enumerate(programs.steps)}
+        self._tools = {effect.name: ProgramTool(effect) for effect in programs.effects}
+
+    def tool(self, name: str) -> ProgramTool:
+        """What sends and looks up an effect; AuthorError when there is none of that name."""
+        found = self._tools.get(name)
+        if found is None:
+            raise AuthorError(f"cannot act for {name}: {self.contract.workflow} declares no such effect")
+        return found
 
     async def run(self, run: Run, trial: Trial) -> Answer:
-        """Run one step's program, or one of the two steps around them."""
+        """Run one step's program, or one of the steps around them."""
         if run.step == START:
             return Answer(decided=await self._begin(run, trial))
         if run.step == FINISH:
             return Answer(decided=Finished())
-        place = self._places.get(run.step)
-        if place is None or self._programs.steps[place].each != (run.row is not None):
+        if run.step in self._course.behind:
+            return Answer(decided=self._lead_on(run, self._course.behind[run.step]))
+        number = self._course.at.get(run.step)
+        if number is None or self._course.places[number].each != (run.row is not None):
             raise AuthorError(f"cannot run step {run.step}: no such step, or not for what was given")
-        decided = await self._step(run, place, trial)
+        decided = await self._place(run, number, trial)
         return Answer(decided=decided, used=trial.used)
 
-    def tool(self, name: str) -> Tool:
-        """What sends and looks up an effect."""
-        raise AuthorError(f"cannot act for {name}: {self.contract.workflow} declares no such effect")
+    def _lead_on(self, run: Run, number: int) -> Decided:
+        """What follows where others have decided, and all came true."""
+        if run.row is None:
+            return self._course.after_job_step(number, None)
+        following = self._course.after_item_step(number, None, run.row.data)
+        return Accepted() if following is None else following
 
     async def _begin(self, run: Run, trial: Trial) -> Decided:
         if not self._course.has_item_steps:
@@ -140,8 +177,8 @@ class Steps:
         decided = await listing.freeze(self._programs, run, given, trial)
         return self._course.begin(decided.items or ()) if isinstance(decided, FanOut) else decided
 
-    async def _step(self, run: Run, place: int, trial: Trial) -> Decided:
-        step = self._programs.steps[place]
+    async def _place(self, run: Run, number: int, trial: Trial) -> Decided:
+        place = self._course.places[number]
         try:
             if values.reads_files(run):
                 given = await anyio.to_thread.run_sync(values.of_try, self._programs, run)
@@ -150,15 +187,50 @@ class Steps:
         except OSError as error:
             reason = f"cannot hand on what earlier steps made: {error.strerror or error}"
             return TryAgain(code="no-input", reason=faulttext.clean(reason))
+        if place.effect is not None:
+            if absent := proposals.absent(place.effect, given):
+                return _held_without(absent)
+            then = self._course.then(number)
+            return await proposals.proposed(self._programs, place.effect, run, given, then, trial)
+        assert place.step is not None
+        try:
+            with credentials.handed(run.credentials, place.step.secrets, run.scratch) as handed:
+                return await self._step(run, number, place.step, dict(given), handed, trial)
+        except credentials.AbsentError as error:
+            return HoldBack(code="secrets", reason=faulttext.clean(str(error)))
+
+    async def _step(
+        self,
+        run: Run,
+        number: int,
+        step: ProgramStep,
+        given: dict[str, str],
+        handed: credentials.Handed,
+        trial: Trial,
+    ) -> Decided:
+        given |= handed.paths()
         if absent := values.missing(step, given):
-            reason = f"{', '.join(absent)}: that step never ended well for it"
-            return HoldBack(code="no_input", reason=reason)
-        found = await onetry.run(run, step, given, trial)
+            return _held_without(absent)
+        found = await onetry.run(run, step, given, trial, handed)
         if not isinstance(found, onetry.Done):
             return found
-        handed = evolve(found.output, name=step.name)
+        made = evolve(found.output, name=step.name)
         if not step.each:
-            return self._course.after_job_step(place, handed)
+            return self._course.after_job_step(number, made)
         data = run.row.data if run.row is not None else "{}"
-        following = self._course.after_item_step(place, handed, data)
+        if step.review is not None:
+            return Reviewing(
+                draft=made,
+                rule=step.review.rule,
+                edit=step.review.edit,
+                then=self._course.then(number),
+                data=data,
+                shown=found.shown,
+            )
+        following = self._course.after_item_step(number, made, data)
         return Accepted(output=found.output) if following is None else following
+
+
+def _held_without(absent: list[str]) -> HoldBack:
+    reason = f"{', '.join(absent)}: that step never ended well for it"
+    return HoldBack(code="no_input", reason=reason)

@@ -9,6 +9,7 @@ from typing import Any
 
 from resumed.schemas import inputs, strict, templates
 from resumed.schemas.frames import Run
+from resumed.schemas.job import Artifact
 from resumed.schemas.workflow import Programs, ProgramStep
 
 from . import listing
@@ -37,7 +38,7 @@ def of_inputs(programs: Programs, run: Run) -> dict[str, str]:
 
 def reads_files(run: Run) -> bool:
     """Whether something large is handed on: it takes a thread of its own to copy."""
-    handed = (*run.outputs, *(run.row.outputs if run.row is not None else ()))
+    handed = (*run.outputs, *(run.row.outputs if run.row is not None else ()), *_reviewed(run))
     return any(each.text is None and each.base64 is None and not each.path for each in handed)
 
 
@@ -66,7 +67,7 @@ def of_unit(programs: Programs, run: Run) -> dict[str, str]:
             "source": path,
             "source.stem": os.path.splitext(os.path.basename(path))[0],
             "source.rel": listing.origin_of(programs, run, values).relative(path) if path else "",
-            "note": "",
+            "note": run.row.note,
         }
     return values
 
@@ -78,7 +79,8 @@ def output_file(run: Run, step: str) -> str:
 
 def missing(step: ProgramStep, values: Mapping[str, str]) -> list[str]:
     """The placeholders of a step that stand for nothing: outputs of steps that never ran for this unit."""
-    texts = (*step.run, *step.prepare, *step.verify, step.stdin, *step.env_set.values())
+    show = step.review.show if step.review is not None else ()
+    texts = (*step.run, *step.prepare, *step.verify, *show, step.stdin, *step.env_set.values())
     return sorted({name for text in texts for name in templates.names(text)} - values.keys())
 
 
@@ -96,7 +98,7 @@ def _earlier(run: Run) -> Iterator[tuple[str, str]]:
             raw = base64.b64decode(kept["base64"]) if "base64" in kept else kept.get("text", "").encode()
             (folder / name).write_bytes(raw)
             yield name, str(folder / name)
-    for made in (*run.outputs, *(row.outputs if row is not None else ())):
+    for made in (*run.outputs, *(row.outputs if row is not None else ()), *_reviewed(run)):
         if made.base64 is not None:
             (folder / made.name).write_bytes(base64.b64decode(made.base64))
         elif made.text is not None:
@@ -111,6 +113,11 @@ def _earlier(run: Run) -> Iterator[tuple[str, str]]:
         else:
             _copy(Path(run.artifacts, made.sha256), folder / made.name, made.sha256)
         yield made.name, str(folder / made.name)
+
+
+def _reviewed(run: Run) -> tuple[Artifact, ...]:
+    """The text that a person accepted, in place of the draft that its step made."""
+    return (run.given.text,) if run.given is not None and run.given.text is not None else ()
 
 
 def _copy(source: Path, target: Path, sha256: str) -> None:
