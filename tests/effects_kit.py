@@ -102,6 +102,11 @@ class Ledger(Play):
         unit = errands.name_of(name)
         return self.does(events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=died, began=began))
 
+    def given(self, unit: str) -> list[Effect]:
+        """What the step that the unit was led to is given: the rows, in the order of the calls."""
+        row = self.snapshot.performances.get(unit)
+        return [self.effect(name) for name in row.effects] if row is not None and row.over else []
+
     def passes(self, seconds: float) -> None:
         """Time passes, and the job is looked at whenever it says so."""
         end = self.now.up + round(seconds * 1e6)

@@ -7,7 +7,7 @@ from attrs import evolve
 from effects_kit import BLIND, CALL, FACTS, TOOL, asked, call, items, job, of
 from machine_kit import FOUND, WORKER, folded, text
 
-from resumed.actors.machine import effects, errands, standing
+from resumed.actors.machine import errands, standing
 from resumed.schemas import decisions, events, keys
 from resumed.schemas.actions import ActionKind
 from resumed.schemas.decisions import Landed, NotSent, Performing, Refused, Unsure
@@ -63,8 +63,8 @@ def test_a_send_is_claimed_judged_and_answered() -> None:
         play.unit("").state,
         play.unit("").occurrence,
     )
-    (given,) = effects.outcomes(play.snapshot, "")
-    assert (CALL, EffectState.CONFIRMED, "p1") == (given.effect, given.state, given.reference)
+    (given,) = play.given("")
+    assert (CALL, EffectState.CONFIRMED, "p1") == (given.id, given.state, given.reference)
 
 
 ANSWERS: dict[str, tuple[decisions.Decided, EffectState, str]] = {
@@ -207,7 +207,7 @@ def test_a_unit_goes_on_when_the_last_of_its_calls_is_settled() -> None:
     assert ItemState.IN_PROGRESS is play.unit("").state
     play.says("job/cms.publish/1.0", Landed(reference="p1"))
     assert "ship" == play.unit("").at
-    given = effects.outcomes(play.snapshot, "")
+    given = play.given("")
     assert ["p1", ""] == [row.reference for row in given]
     assert [EffectState.CONFIRMED, EffectState.REJECTED] == [row.state for row in given]
 
@@ -218,7 +218,7 @@ def test_the_outcomes_stay_until_the_step_they_led_to_has_decided() -> None:
     play.sends()
     play.says(CALL, Landed(reference="p1"))
     play.fail("", times=1)
-    assert 1 == len(effects.outcomes(play.snapshot, ""))
+    assert 1 == len(play.given(""))
     play.wait(60.0)
     play.start("")
     play.answer("", decisions.GoTo(step="close"))

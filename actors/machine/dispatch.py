@@ -205,15 +205,12 @@ def checked(
     if answer.problem or (contract.observe and answer.observed is None):
         return failed_check(draft, effect, answer.problem or "it observed nothing", answer.seconds)
     if answer.found is not None:
-        if effect.suspect:
-            reconcile.found(draft, effect, answer.found, "look_up")
-            return "confirmed"
         said = f"{contract.target} has {answer.found} under its key already, and it was never sent"
         draft.put_effect(reconcile.held(draft, effect, contract, errands.CONFLICT, said))
         return "held: conflict"
     if said := _changed(effect, contract, answer):
         return falls(draft, effect, CHANGED, said)
-    effect = evolve(effect, suspect=False, unclear=0, hold=None, not_before=None)
+    effect = evolve(effect, unclear=0, hold=None, not_before=None)
     draft.put_effect(effect)
     if not worker or facts is None or not errands.may_begin(draft, effect):
         return "checked"

@@ -7,16 +7,16 @@ it asks for otherwise takes the place of what it had asked for, under the next o
 
 from attrs import evolve
 
-from resumed.schemas import decisions, frames, keys, strict
+from resumed.schemas import decisions, keys, strict
 from resumed.schemas.approvals import Policy
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Artifact, Item, ItemState
 from resumed.schemas.ledger import SETTLED, Effect, EffectState, Performance, ToolContract
 from resumed.schemas.records import replaced
-from resumed.schemas.snapshot import Snapshot
+from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import approvals, dispatch
+from . import approvals, dispatch, reconciling
 from .draft import Draft
 from .handing import enter
 
@@ -296,22 +296,17 @@ def leave_out(draft: Draft, unit: Item) -> bool:
     return True
 
 
-def outcomes(snapshot: Snapshot, unit: str) -> tuple[frames.Outcome, ...]:
-    """What the step that a unit was led to is given of what it had asked for, in the order of the calls."""
-    performance = snapshot.performances.get(unit)
-    if performance is None or not performance.over:
-        return ()
-    rows = [snapshot.effects[name] for name in performance.effects]
-    return tuple(
-        frames.Outcome(
-            effect=row.id,
-            tool=row.tool,
-            state=row.state,
-            arguments=row.arguments,
-            code=row.code,
-            reference=row.reference,
-            reason=row.reason,
-            response=row.response,
-        )
-        for row in rows
+def unsettled(draft: Draft, verb: str, items: list[Item]) -> Refusal | None:
+    """Why items may not begin again: something of them may have left, and nobody knows yet."""
+    if not draft.effects.unsettled:
+        return None
+    names = {item.id for item in items}
+    found = next((row for row in draft.effects.open() if row.item in names and row.item), None)
+    if found is None:
+        return None
+    job = draft.job.id
+    return Refusal(
+        code="unsettled",
+        reason=f"cannot {verb} {found.item} of {job}: nobody can tell yet what became of {found.id}",
+        commands=reconciling.settling(job, found.id),
     )

@@ -5,7 +5,6 @@ Pure questions. An errand is claimed like a try, under a name of its own; what c
 
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant, later, reached
-from resumed.schemas.job import Hold
 from resumed.schemas.ledger import ERRAND, Effect, EffectState, ErrandKind, ToolContract
 from resumed.schemas.snapshot import Snapshot
 
@@ -52,7 +51,7 @@ def may_begin(standing: Standing, effect: Effect) -> bool:
 
 def is_checked(effect: Effect, contract: ToolContract) -> bool:
     """Whether something has to be found out just before it is let go."""
-    if effect.sources or contract.observe or effect.suspect:
+    if effect.sources or contract.observe:
         return True
     return contract.check_first and contract.look_up and effect.dispatches == 0
 
@@ -78,15 +77,15 @@ def wants(standing: Standing, effect: Effect, contract: ToolContract, now: Insta
         if effect.resend:
             return ErrandKind.SEND if is_met(effect) and may_begin(standing, effect) else None
         return ErrandKind.LOOK_UP if contract.look_up and not is_given_up(effect, now) else None
-    if effect.state is not EffectState.PROPOSED or not is_met(effect) or not may_begin(standing, effect):
+    if effect.state is not EffectState.PROPOSED:
         return None
-    if effect.hold is not None and (_is_final(effect.hold) or is_given_up(effect, now)):
+    if effect.suspect:
+        return ErrandKind.LOOK_UP if contract.look_up and not is_given_up(effect, now) else None
+    if not is_met(effect) or not may_begin(standing, effect):
+        return None
+    if effect.hold is not None and (effect.hold.code == CONFLICT or is_given_up(effect, now)):
         return None
     return ErrandKind.CHECK if is_checked(effect, contract) else ErrandKind.SEND
-
-
-def _is_final(hold: Hold) -> bool:
-    return hold.code == CONFLICT
 
 
 def wanted(standing: Standing, now: Instant, most: int = MOST) -> list[tuple[Effect, ErrandKind]]:
@@ -154,7 +153,7 @@ def next_moment(standing: Standing, now: Instant) -> Instant | None:
         at, contract = effect.not_before, standing.contract.tool(effect.tool)
         if at is None or contract is None or reached(at, now) or effect.id in standing.errands:
             continue
-        if wants(standing, effect, contract, now) is not None and (found is None or at.wall < found.wall):
+        if wants(standing, effect, contract, at) is not None and (found is None or at.wall < found.wall):
             found = at
     return found
 

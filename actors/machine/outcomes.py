@@ -19,12 +19,16 @@ Choice = str | Unchanged
 
 QUIET = frozenset({StopReason.SHUTDOWN, StopReason.HOLD, StopReason.PAUSE, StopReason.CANCEL})
 """Why an errand was stopped that says nothing about its target."""
-EXPECTED = {
-    ErrandKind.CHECK: EffectState.PROPOSED,
-    ErrandKind.SEND: EffectState.DISPATCHING,
-    ErrandKind.LOOK_UP: EffectState.UNKNOWN,
-}
-"""How an effect stands while an errand about it is open; where it does not any more, a person has said so."""
+_STANDS = {ErrandKind.CHECK: EffectState.PROPOSED, ErrandKind.SEND: EffectState.DISPATCHING}
+"""How an effect stands while such an errand about it is open."""
+
+
+def _is_awaited(effect: Effect, row: Errand) -> bool:
+    """Whether the effect stands as it did when the errand was opened: where it does not, a person, or the
+    end of the job, has settled it meanwhile."""
+    if row.kind is ErrandKind.LOOK_UP:
+        return effect.state is EffectState.UNKNOWN or effect.suspect
+    return effect.state is _STANDS[row.kind]
 
 
 def grant(draft: Draft, event: events.Grant) -> Choice:
@@ -65,7 +69,7 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     if used is not None and not limits.fault_of(used):
         limits.spend(draft, used)
     decided = event.answer.decided
-    if effect.state is not EXPECTED[row.kind]:
+    if not _is_awaited(effect, row):
         contradicts(draft, effect, decided)
         settle(draft)
         return Unchanged(reason=f"{effect.id} is {effect.state} by now")
@@ -124,7 +128,10 @@ def _looked_up(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
         reconcile.found(draft, effect, decided.reference, "look_up")
         return "confirmed"
     if isinstance(decided, decisions.Absent):
-        reconcile.absent(draft, effect)
+        if effect.state is EffectState.PROPOSED:  # a lost line has not let it go
+            draft.put_effect(evolve(effect, suspect=False, hold=None, not_before=None, unclear=0, reason=""))
+        else:
+            reconcile.absent(draft, effect)
         return "absent"
     said = getattr(decided, "reason", "") or f"the look-up answered {type(decided).__name__}"
     reconcile.unclear(draft, effect, said)
@@ -164,7 +171,7 @@ def _without_answer(
 
 def ended(draft: Draft, effect: Effect, row: Errand, reason: str, *, quiet: bool, began: bool) -> str:
     """An errand, closed already, gave no answer: a send may have landed, unless it never began."""
-    if effect.state is not EXPECTED[row.kind]:
+    if not _is_awaited(effect, row):
         return "over"
     if row.kind is ErrandKind.SEND:
         if not began:

@@ -177,6 +177,9 @@ def unclear(draft: Draft, effect: Effect, reason: str) -> None:
     effect = evolve(effect, look_ups=effect.look_ups + 1)
     if contract is None:
         draft.put_effect(held(draft, effect, None, UNCLEAR, reason))
+    elif effect.state is EffectState.PROPOSED:
+        effect = evolve(effect, unclear=effect.unclear + 1, code=UNCLEAR, reason=reason)
+        draft.put_effect(asked_again(draft, effect, contract, UNCLEAR))
     else:
         _asked(draft, effect, contract, reason)
 

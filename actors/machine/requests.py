@@ -187,6 +187,8 @@ def retry(draft: Draft, event: events.Retry) -> Choice:
     chosen = _chosen(draft, event.items, "retry", (*_STUCK, ItemState.SKIPPED))
     if isinstance(chosen, Refusal):
         return chosen
+    if refusal := effects.unsettled(draft, "retry", chosen):
+        return refusal
     own = not event.items and draft.position.state is ItemState.HELD
     if not chosen and not own:
         return Unchanged(reason=f"nothing of {draft.job.id} has failed or is held")
@@ -271,6 +273,8 @@ def reopen(draft: Draft, event: events.Reopen) -> Choice:
             "skip it first",
             commands=(f"resumectl show {job}",),
         )
+    if refusal := effects.unsettled(draft, "reopen", chosen):
+        return refusal
     draft.put_many([_begun_again(draft, item, event.reason) for item in chosen])
     _lift_item_hold(draft, own=False)
     settle(draft)
@@ -286,7 +290,7 @@ def _begun_again(draft: Draft, item: Item, reason: str) -> Item:
     """The item at its first step; one that was held for its source, with the source as it was found then."""
     first = sources.taken_up(draft, item)
     if first is None:
-        first = enter(replaced(item, outputs=()), sources.first_step(draft))
+        first = sources.begun(enter(replaced(item, outputs=()), sources.first_step(draft)))
     return replaced(first, code=REOPENED, reason=reason)
 
 

@@ -88,7 +88,7 @@ def _begun_again(draft: Draft, item: Item, now: Source, said: str) -> str:
     again = item.code == CHANGED and item.state is ItemState.IN_PROGRESS
     item, first = replaced(item, source=now), first_step(draft)
     if item.state is ItemState.DONE or item.at != first or item.data != "{}" or item.outputs:
-        item = enter(replaced(item, outputs=()), first)
+        item = begun(enter(replaced(item, outputs=()), first))
     if again:
         count_failure(draft, item, CHANGED, f"it changes while it is waited for; {said}")
     else:
@@ -113,7 +113,12 @@ def taken_up(draft: Draft, item: Item) -> Item | None:
     its first step on. None when that is not what it was held for, or there was no source to be found."""
     if item.code != CHANGED or item.seen is None:
         return None
-    return enter(replaced(item, source=item.seen, seen=None, outputs=()), first_step(draft))
+    return begun(enter(replaced(item, source=item.seen, seen=None, outputs=()), first_step(draft)))
+
+
+def begun(item: Item) -> Item:
+    """The item, begun again in this occurrence: what it had written before may be written once more."""
+    return replaced(item, begun=item.occurrence)
 
 
 def _said(old: Source, now: Source | None, reason: str) -> str:
