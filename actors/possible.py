@@ -8,7 +8,7 @@ from resumed.schemas.views import Possible
 
 from .machine import standing
 
-STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "reopen", "extend"})
+STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "reopen", "extend", "settle"})
 """Verbs that change a job."""
 BOUND = frozenset({Status.HELD, Status.PAUSED})
 """Where a job stands still, so that a command can be bound to the record that it was read from."""
@@ -21,6 +21,7 @@ MEANS = {
     "extend": "let it use that much, and go on",
     "pause": "start nothing new; what runs may finish",
     "cancel": "end it; what is done stays done",
+    "settle": "say what became of it: it landed so, or it never arrived",
     "watch": "follow it until it ends or needs a person",
     "show": "its items, one by one",
     "why": "why it stands as it does",

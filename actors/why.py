@@ -15,7 +15,7 @@ from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
 
 from . import past, possible, views
-from .machine import breaker, due, limits, reckoning, schedule, standing
+from .machine import breaker, due, errands, limits, reckoning, schedule, standing
 
 MOST_EVENTS = 6
 LOOK_BACK = 300
@@ -49,6 +49,11 @@ NOT_DONE = {
     "import": "start a worker: the author's module cannot be loaded",
     "actor_died": "look after it: the daemon failed at it again and again",
     "too_large": "record what it did: it is too large for one line",
+    "effect_unknown": "send again, or go on with what depends on it: nobody can tell whether it landed",
+    "conflict": "go on: what is said of one of its effects does not agree",
+    "effect_held": "let one of its effects go: nobody can tell now whether it may",
+    "secrets": "ask for its effect: a secret that it needs is not there",
+    "call": "ask for its effect: no call can be made of what the step before left",
     reckoning.CLOCK: "go by a clock that cannot be right",
     breaker.BREAKER: "try any more: each try fails with the same reason",
     limits.BUDGET: "start anything new: it has used what it may",
@@ -209,6 +214,7 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
         if row.hold == reckoning.CLOCK:
             more = "or the clock, once it is known"
         yield WhyWake(said=f"{owner}, {more}")
+        yield from _asking(snapshot, now)
     elif status is Status.PAUSED:
         yield WhyWake(said="whoever lets it go on, and nothing else")
     elif status is Status.READY:
@@ -228,8 +234,15 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
                 yield WhyWake(said=said, at=spell(wait.deadline.wall))
         if not snapshot.waits and (at := due.next_start(snapshot, now)) is not None:
             yield WhyWake(said="starting", at=spell(at.wall))
+        yield from _asking(snapshot, now)
     if snapshot.job.deadline is not None and snapshot.expiry is None and snapshot.cancel is None:
         yield WhyWake(said="its deadline, which ends it", at=spell(snapshot.job.deadline.wall))
+
+
+def _asking(snapshot: Snapshot, now: Instant) -> Iterable[WhyWake]:
+    """When a target is asked again about what may have landed there, or something waits to be let go."""
+    if snapshot.effects.unsettled and (at := errands.next_moment(snapshot, now)) is not None:
+        yield WhyWake(said="its target, which is asked again", at=spell(at.wall))
 
 
 def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:
