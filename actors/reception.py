@@ -32,6 +32,7 @@ from .finder import HINDERED, Finder, Located
 from .lookback import Lookback, Piece
 from .machine.transition import transition
 from .mailbox import Message, Reply
+from .once import Ask, Once
 from .placing import Outsiders, Placement
 from .printed import Printed, printed
 from .retirement import Retirement
@@ -252,21 +253,30 @@ class Reception:
         """What is wrong with a job that is set aside."""
         return await self._retirement.show(job)
 
-    async def restore(self, job: str, by: Person, reason: str) -> Told | Refusal:
+    async def restore(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> Told | Refusal:
         """Bring a job that is set aside back."""
-        return await self._retirement.restore(job, by, reason)
+        return await self._retirement.restore(job, by, reason, ask)
 
-    async def discard(self, job: str, by: Person, reason: str) -> Told | Refusal:
+    async def discard(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> Told | Refusal:
         """Give up a job that is set aside."""
-        return await self._retirement.discard(job, by, reason)
+        return await self._retirement.discard(job, by, reason, ask)
 
     async def ended_before(self, seconds: float, names: tuple[str, ...]) -> tuple[tuple[EndedRow, ...], int]:
         """The jobs that ended longer ago than that."""
         return await self._retirement.ended(seconds, names)
 
-    async def prune(self, job: str, by: Person, reason: str) -> Refusal | None:
-        """Remove a job that has ended."""
-        return await self._retirement.prune(job, by, reason)
+    async def left(self, uid: int, request: str, name: str) -> str:
+        """The job of that name that is gone for good by that very request of the user; else nothing."""
+        return await self._retirement.left(uid, request, name)
+
+    async def prune(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> bool | Refusal:
+        """Remove a job that has ended; True where that very request had done so before."""
+        return await self._retirement.prune(job, by, reason, ask)
+
+    @property
+    def once(self) -> Once:
+        """What is remembered of commands that no job keeps."""
+        return self._retirement.once
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs (or with "" the job steps') wrote what they said."""

@@ -4,6 +4,7 @@ It works through the store alone; a job that is restored is opened like any othe
 """
 
 import logging
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve
@@ -14,14 +15,17 @@ from resumed.schemas.job import Person
 from resumed.schemas.ledger import EffectState
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
-from resumed.schemas.views import AsideView, EndedRow, Found, Quarantined, Told
-from resumed.store import archive, durable, examine, files, quarantine, recovery, retire
+from resumed.schemas.views import AsideView, EndedRow, Found, JobRow, Quarantined, Told
+from resumed.store import archive, durable, examine, files, quarantine, receipts, recovery, retire
+from resumed.store import layout as layout_of
 from resumed.store.layout import Layout
+from resumed.store.receipts import HouseReceipt
 
 from . import possible, views
 from .entry import JobEntry, Stage
 from .finder import HINDERED, Finder
 from .machine.apply import apply
+from .once import Ask, Once
 from .supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -37,6 +41,7 @@ class Retirement:
     def __init__(self, supervisor: Supervisor, finder: Finder) -> None:
         self._supervisor = supervisor
         self._finder = finder
+        self.once = Once(supervisor)
 
     # ---- the quarantine -------------------------------------------------------------------------------
 
@@ -50,8 +55,26 @@ class Retirement:
         commands = possible.aside(job, moved=row.moved)
         return evolve(view, commands=tuple(each for each in commands if " show " not in each.command))
 
-    async def restore(self, job: str, by: Person, reason: str) -> Told | Refusal:
+    async def restore(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> Told | Refusal:
         """Bring a job back to its place, once its files hold; CommitError when the disk refused."""
+        found = await self._aside(job)
+        since = found[0].since if not isinstance(found, Refusal) and found[0].moved else 0
+
+        async def over(receipt: HouseReceipt) -> Told | None:
+            """It was back unless it lies there as it did; one that lies in its place is read once more."""
+            now = await self._aside(job)
+            if isinstance(now, Refusal):
+                looked = await self._finder.look(job)
+                return None if isinstance(looked, Refusal) else self._back(looked[0], known=True)
+            row = now[0]
+            if not row.moved or row.since == receipt.since:
+                return None
+            said = f"{job} was back in its place, and has been set aside again since"
+            return Told(row=views.hindered(job, None, row.since, row.detail), said=said, known=True)
+
+        return await self.once.change(ask, job, since, over, partial(self._restore, job, by, reason))
+
+    async def _restore(self, job: str, by: Person, reason: str) -> Told | Refusal:
         found = await self._aside(job)
         if isinstance(found, Refusal):
             return found
@@ -65,8 +88,11 @@ class Retirement:
         looked = await self._finder.look(job)
         if isinstance(looked, Refusal):
             return looked
-        told = views.row(looked[0], self._supervisor.clock.now())
-        return Told(row=told, said=f"{job} is back in its place: it is {told.status}")
+        return self._back(looked[0])
+
+    def _back(self, snapshot: Snapshot, *, known: bool = False) -> Told:
+        row = views.row(snapshot, self._supervisor.clock.now())
+        return Told(row=row, said=f"{row.id} is back in its place: it is {row.status}", known=known)
 
     async def _move_back(self, job: str) -> Refusal | None:
         try:
@@ -96,8 +122,29 @@ class Retirement:
             supervisor.entries.pop(job)
         return None
 
-    async def discard(self, job: str, by: Person, reason: str) -> Told | Refusal:
+    async def discard(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> Told | Refusal:
         """Give up a job that is set aside; CommitError when the disk refused: asking again tells."""
+
+        async def over(receipt: HouseReceipt) -> Told | None:
+            row = views.hindered(job, None, receipt.since, "")
+            return _discarded(row, known=True) if await self._is_gone(job) else None
+
+        return await self.once.change(ask, job, 0, over, partial(self._discard, job, by, reason))
+
+    async def left(self, uid: int, request: str, name: str) -> str:
+        """The job of that name (or prefix) that is gone, if that request was about it; else nothing."""
+        receipt = await self._supervisor.reads.call(receipts.find, self._supervisor.layout, uid, request)
+        if receipt is None or not name or not receipt.job.startswith(name):
+            return ""
+        return receipt.job if await self._is_gone(receipt.job) else ""
+
+    async def _is_gone(self, job: str) -> bool:
+        supervisor = self._supervisor
+        return job not in supervisor.entries and (
+            await supervisor.reads.call(layout_of.where, supervisor.layout, job) is None
+        )
+
+    async def _discard(self, job: str, by: Person, reason: str) -> Told | Refusal:
         found = await self._aside(job)
         if isinstance(found, Refusal):
             return found
@@ -114,8 +161,7 @@ class Retirement:
         farewell = retire.Farewell(id=job, how="discarded", by=by.name, at=now, reason=reason)
         await self._supervisor.reads.call(retire.discard, self._supervisor.layout, farewell)
         logger.warning("job %s was discarded by %s: %s", job, by.name, reason or "no reason given")
-        told = views.hindered(job, None, row.since, row.detail)
-        return Told(row=told, said=f"{job} is discarded; its id stays known, and is never given again")
+        return _discarded(views.hindered(job, None, row.since, row.detail))
 
     async def _aside(self, job: str) -> tuple[Quarantined, Path] | Refusal:
         """The job and its folder, if it is set aside."""
@@ -163,8 +209,19 @@ class Retirement:
         ]
         return tuple(rows), len(found)
 
-    async def prune(self, job: str, by: Person, reason: str) -> Refusal | None:
-        """Remove one ended job for good; why not, when it has not ended, or is not settled."""
+    async def prune(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> bool | Refusal:
+        """Remove one ended job for good: whether it was gone by that request already; why not, when it has
+        not ended, or is not settled."""
+
+        async def over(_receipt: HouseReceipt) -> bool | None:
+            return True if await self._is_gone(job) else None
+
+        async def act() -> bool | Refusal:
+            return await self._prune(job, by, reason) or False
+
+        return await self.once.change(ask, job, 0, over, act)
+
+    async def _prune(self, job: str, by: Person, reason: str) -> Refusal | None:
         supervisor = self._supervisor
         if job in supervisor.entries:
             return Refusal(
@@ -185,6 +242,11 @@ class Retirement:
         supervisor.roll.ended -= 1
         logger.info("ended job %s was pruned by %s", job, by.name)
         return None
+
+
+def _discarded(row: JobRow, *, known: bool = False) -> Told:
+    said = f"{row.id} is discarded; its id stays known, and is never given again"
+    return Told(row=row, said=said, known=known)
 
 
 def _unfit(job: str, error: Exception) -> Refusal:

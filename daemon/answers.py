@@ -93,7 +93,7 @@ class Answers:
         if not REQUEST.match(getattr(asked, "request", "") or "-"):
             raise FaultyInputError(what, ("expected up to 128 visible ASCII characters @ $.request",))
         if method.over is Over.JOB:
-            asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked.job))
+            asked = attrs.evolve(asked, job=await self._job(call, method, peer, asked))
         elif DECIDING.intersection(method.roles):
             await self._refuse_insiders(call, peer, None)
         return method, asked
@@ -116,11 +116,16 @@ class Answers:
             raise _FaultError(varlink.ERROR_EXPECTED_MORE)
         return method
 
-    async def _job(self, call: Call, method: Method, peer: Peer, name: str) -> str:
+    async def _job(self, call: Call, method: Method, peer: Peer, asked: Any) -> str:
         """The whole id of the job that a call is about, once the peer may make that call about it."""
         permit = peer.permit
-        found = await self.desk.jobs.locate(name, permit)
+        found = await self.desk.jobs.locate(asked.job, permit)
         if isinstance(found, Refusal):
+            if method.leaves and asked.request:
+                # Asked again after it took effect: nothing is left that anybody could have a role over.
+                await self._refuse_insiders(call, peer, None)
+                if left := await self.desk.jobs.left(peer.uid, asked.request, asked.job):
+                    return left
             if not permit.anywhere(Role.VIEWER):
                 raise _lacking(call, peer, _either(method))
             raise _RefusedError(found)

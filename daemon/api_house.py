@@ -4,6 +4,8 @@ import os
 
 from attrs import frozen
 
+from resumed.actors.once import Ask
+from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import HouseView, Quarantined
 
 from .desk import Desk, Reloaded, WorkflowRow
@@ -14,6 +16,13 @@ from .peers import Peer
 @frozen(kw_only=True)
 class Nothing:
     """No parameters."""
+
+
+@frozen(kw_only=True)
+class ReloadAsked:
+    """Under a `request` id it is done once, and answered so for seven days."""
+
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -88,6 +97,19 @@ async def quarantined(desk: Desk, peer: Peer, _asked: Nothing) -> QuarantinedAns
     return QuarantinedAnswer(jobs=tuple(await desk.jobs.quarantined(peer.permit)))
 
 
-async def reload(desk: Desk, _peer: Peer, _asked: Nothing) -> Reloaded:
+async def reload(desk: Desk, peer: Peer, asked: ReloadAsked) -> Reloaded | Refusal:
     """Reads the configuration and the workflows again; answers when that is done."""
-    return await desk.reload()
+    if not asked.request:
+        return await desk.reload()
+
+    async def act() -> tuple[tuple[str, ...], tuple[str, ...]]:
+        done = await desk.reload()
+        return done.said, done.problems
+
+    found = await desk.jobs.once.tell(
+        Ask(uid=peer.uid, request=asked.request, method="Reload", content=""), act
+    )
+    if isinstance(found, Refusal):
+        return found
+    said, problems, known = found
+    return Reloaded(said=said, problems=problems, known=known)

@@ -1,8 +1,9 @@
 """The socket's methods by which jobs leave: out of the quarantine, back or for good; ended ones for good."""
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from resumed.schemas import durations
+from resumed.actors.once import Ask
+from resumed.schemas import codec, durations
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import AsideView, EndedRow
@@ -21,10 +22,14 @@ class AsideAnswer:
 
 @frozen(kw_only=True)
 class LeaveAsked:
-    """A job, and why it leaves."""
+    """A job, and why it leaves.
+
+    Under a `request` id the same command is answered once, and so for seven days; another is a conflict.
+    """
 
     job: str
     reason: str = ""
+    request: str = ""
 
 
 @frozen(kw_only=True)
@@ -45,9 +50,10 @@ class EndedAnswer:
 
 @frozen(kw_only=True)
 class PrunedAnswer:
-    """The job that is gone."""
+    """The job that is gone; `known` says that the same request had removed it before."""
 
     job: str
+    known: bool = False
 
 
 async def aside(desk: Desk, _peer: Peer, asked: JobAsked) -> AsideAnswer | Refusal:
@@ -56,15 +62,21 @@ async def aside(desk: Desk, _peer: Peer, asked: JobAsked) -> AsideAnswer | Refus
     return found if isinstance(found, Refusal) else AsideAnswer(aside=found)
 
 
+def asking(method: str, peer: Peer, asked: LeaveAsked) -> Ask:
+    """The command as it is remembered: the job by its whole id, however it was named."""
+    content = codec.encode(evolve(asked, request="")).decode()
+    return Ask(uid=peer.uid, request=asked.request, method=method, content=content)
+
+
 async def restore(desk: Desk, peer: Peer, asked: LeaveAsked) -> ToldAnswer | Refusal:
     """Bring a job that is set aside back to its place, once its files hold."""
-    told = await desk.jobs.restore(asked.job, peer.person, asked.reason)
+    told = await desk.jobs.restore(asked.job, peer.person, asked.reason, asking("Restore", peer, asked))
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
 
 
 async def discard(desk: Desk, peer: Peer, asked: LeaveAsked) -> ToldAnswer | Refusal:
     """Give up a job that is set aside: its folder is removed, its id stays known for ever."""
-    told = await desk.jobs.discard(asked.job, peer.person, asked.reason)
+    told = await desk.jobs.discard(asked.job, peer.person, asked.reason, asking("Discard", peer, asked))
     return told if isinstance(told, Refusal) else ToldAnswer(told=told)
 
 
@@ -80,5 +92,5 @@ async def ended(desk: Desk, _peer: Peer, asked: EndedAsked) -> EndedAnswer:
 
 async def prune(desk: Desk, peer: Peer, asked: LeaveAsked) -> PrunedAnswer | Refusal:
     """Remove a job that has ended for good: its id stays known for ever."""
-    refusal = await desk.jobs.prune(asked.job, peer.person, asked.reason)
-    return refusal if refusal is not None else PrunedAnswer(job=asked.job)
+    found = await desk.jobs.prune(asked.job, peer.person, asked.reason, asking("Prune", peer, asked))
+    return found if isinstance(found, Refusal) else PrunedAnswer(job=asked.job, known=found)

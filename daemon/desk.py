@@ -9,6 +9,7 @@ from attrs import frozen
 
 from resumed.actors import lookback
 from resumed.actors.finder import Located
+from resumed.actors.once import Ask, Once
 from resumed.actors.outputs import Piece
 from resumed.actors.placing import Placement
 from resumed.actors.printed import Printed
@@ -123,17 +124,25 @@ class Jobs(Protocol):
     async def aside(self, job: str) -> AsideView | Refusal:
         """What is wrong with a job that is set aside."""
 
-    async def restore(self, job: str, by: Person, reason: str) -> Told | Refusal:
+    async def restore(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> Told | Refusal:
         """Brings a job that is set aside back; CommitError when the disk refused."""
 
-    async def discard(self, job: str, by: Person, reason: str) -> Told | Refusal:
+    async def discard(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> Told | Refusal:
         """Gives up a job that is set aside; CommitError when the disk refused."""
 
     async def ended_before(self, seconds: float, names: tuple[str, ...]) -> tuple[tuple[EndedRow, ...], int]:
         """Jobs that ended longer ago than that, oldest first, and how many there are in all."""
 
-    async def prune(self, job: str, by: Person, reason: str) -> Refusal | None:
-        """Removes a job that has ended; why not, when it must stay."""
+    async def left(self, uid: int, request: str, name: str) -> str:
+        """The job of that name that is gone for good by that very request of the user; else nothing."""
+
+    async def prune(self, job: str, by: Person, reason: str, ask: Ask | None = None) -> bool | Refusal:
+        """Removes a job that has ended; True where that request had done so; why not, when it must stay."""
+
+    @property
+    def once(self) -> Once:
+        """What is remembered of commands that no job keeps."""
+        ...
 
     async def log_file(self, job: str, item: str) -> Path | None:
         """Where an item's programs wrote what they said."""
@@ -177,6 +186,8 @@ class Reloaded:
 
     said: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    known: bool = False
+    """True when the same request id was answered before: this is that first answer."""
 
 
 async def _nobody_looks(_uid: int) -> Permit | None:

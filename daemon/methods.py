@@ -34,7 +34,7 @@ from .api_asks import (
 )
 from .api_contract import ContractAnswer
 from .api_files import LogAnswer, LogAsked, OutputAnswer, PieceAsked
-from .api_house import Nothing, QuarantinedAnswer, StatusAnswer, WorkflowsAnswer
+from .api_house import Nothing, QuarantinedAnswer, ReloadAsked, StatusAnswer, WorkflowsAnswer
 from .api_jobs import (
     ExtendAsked,
     ItemsAsked,
@@ -86,6 +86,8 @@ class Method:
     stream: Callable[..., Any] | None = None
     aside: bool = False
     """Also about a job that is set aside; the others are answered with why it is."""
+    leaves: bool = False
+    """Afterwards there is no job of that name any more."""
     also: tuple[Role, ...] = ()
     """Roles that do as well."""
 
@@ -118,10 +120,12 @@ METHODS = {
     "Output": Method(Role.VIEWER, Over.JOB, PieceAsked, OutputAnswer, api_files.output),
     "Aside": Method(Role.VIEWER, Over.JOB, JobAsked, AsideAnswer, api_retire.aside, aside=True),
     "Restore": Method(Role.OPERATOR, Over.JOB, LeaveAsked, ToldAnswer, api_retire.restore, aside=True),
-    "Discard": Method(Role.OPERATOR, Over.JOB, LeaveAsked, ToldAnswer, api_retire.discard, aside=True),
+    "Discard": Method(
+        Role.OPERATOR, Over.JOB, LeaveAsked, ToldAnswer, api_retire.discard, aside=True, leaves=True
+    ),
     "Ended": Method(Role.VIEWER, Over.ALL, EndedAsked, EndedAnswer, api_retire.ended),
-    "Prune": Method(Role.OPERATOR, Over.JOB, LeaveAsked, PrunedAnswer, api_retire.prune),
-    "Reload": Method(Role.OPERATOR, Over.ALL, Nothing, Reloaded, api_house.reload),
+    "Prune": Method(Role.OPERATOR, Over.JOB, LeaveAsked, PrunedAnswer, api_retire.prune, leaves=True),
+    "Reload": Method(Role.OPERATOR, Over.ALL, ReloadAsked, Reloaded, api_house.reload),
     "Submit": Method(Role.SUBMITTER, Over.FILE, SubmitAsked, ToldAnswer, api_jobs.submit),
     "Preview": Method(Role.SUBMITTER, Over.FILE, PreviewAsked, PreviewAnswer, api_preview.preview),
     "Inbox": Method(Role.VIEWER, Over.ANY, InboxAsked, InboxAnswer, api_asks.inbox),

@@ -26,6 +26,7 @@ CHANGING = frozenset(
     {
         *("Submit", "Pause", "Resume", "Cancel", "Retry", "Skip", "Reopen", "Extend"),
         *("Approve", "Deny", "SendBack", "Revoke", "Answer", "Settle"),
+        *("Restore", "Discard", "Prune", "Reload"),
     }
 )
 """Methods that take a request id, so that they can be asked again when no answer came."""

@@ -147,6 +147,9 @@ class FakeJobs:
     async def contract(self, job: str) -> tuple[Contract, str] | Refusal:
         return Contract(workflow="x", version=1, start="", steps=()), "0" * 64
 
+    async def left(self, uid: int, request: str, name: str) -> str:
+        return ""
+
     async def log_file(self, job: str, item: str) -> Path | None:
         return None
 

@@ -16,7 +16,7 @@ import attrs
 
 from resumed.actors.containment import Identity
 from resumed.schemas import codec, effecttable, instant, job, ledger, snapshot, table, workflow
-from resumed.store import claims, intake, layout, names, quarantine, retire
+from resumed.store import claims, intake, layout, names, quarantine, receipts, retire
 
 ROOTS = (
     layout.StoreRecord,
@@ -28,6 +28,7 @@ ROOTS = (
     intake.Rejection,
     names.Name,
     claims.Claim,
+    receipts.HouseReceipt,
     retire.Farewell,
     Identity,
     workflow.Programs,

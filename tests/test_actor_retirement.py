@@ -33,9 +33,9 @@ async def paused(one: World, job: str) -> Path:
     return folder
 
 
-async def broken(one: World, job: str) -> dict[Path, bytes]:
-    """The job is damaged and set aside; its good files, by where they lie now."""
-    folder = await paused(one, job)
+async def broken(one: World, job: str, *, made: bool = True) -> dict[Path, bytes]:
+    """The job (with `made` a new one) is damaged and set aside; its good files, by where they lie now."""
+    folder = await paused(one, job) if made else one.layout.job(job)
     await one.kill()
     good = {path: path.read_bytes() for path in folder.glob("*.log")}
     for path, raw in good.items():
@@ -163,7 +163,7 @@ def test_ended_jobs_are_listed_and_pruned(backend: str) -> None:
         assert ((), ["ended-2"]) == (none, [row.id for row in one_row])
         assert isinstance(kept, Refusal)
         assert "not_ended" == kept.code
-        assert gone is None
+        assert gone is False
         assert isinstance(again, Refusal)
         one.jobs.remove("ended-1")
         assert many - 1 == one.daemon.supervisor.roll.ended

@@ -270,6 +270,40 @@ def test_client_gives_up_in_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert control.ERROR_UNKNOWN_OUTCOME == caught.value.name
 
 
+def test_a_command_that_no_job_keeps_is_answered_once(daemon: Daemon) -> None:
+    """A prune whose answer was lost is answered as done after a kill, though no job of that name is left,
+    also under the prefix that was typed; a reload under its id reads once, and says what it said."""
+    ask(daemon, "Submit", file=slow_file("to-prune-1"))
+    ask(daemon, "Cancel", job="to-prune-1")
+    eventually(lambda: _has_ended(daemon, "to-prune-1"))
+    say_and_leave(daemon, "Prune", job="to-prune", reason="old", request="p-1")
+    eventually(lambda: _is_gone(daemon, "to-prune-1"))
+    (daemon.workflows / "later.toml").write_text((daemon.workflows / "say.toml").read_text())
+    (daemon.workflows / "later.toml").chmod(0o644)
+    reloaded = ask(daemon, "Reload", request="p-2")
+    daemon.end(signal.SIGKILL)
+    daemon.start()
+    again = ask(daemon, "Prune", job="to-prune", reason="old", request="p-1")
+    told = ask(daemon, "Reload", request="p-2")
+    with pytest.raises(CallError) as other:
+        ask(daemon, "Prune", job="to-prune", reason="another", request="p-1")
+    with pytest.raises(CallError) as new:
+        ask(daemon, "Prune", job="to-prune-1", reason="old", request="p-3")
+
+    assert {"job": "to-prune-1", "known": True} == again
+    assert (False, True, reloaded["said"]) == (reloaded["known"], told["known"], told["said"])
+    assert "request_conflict" == other.value.parameters["code"]
+    assert control.ERROR_NO_SUCH == new.value.name
+
+
+def _has_ended(daemon: Daemon, job: str) -> None:
+    assert [job] == [row["id"] for row in ask(daemon, "Ended", jobs=[job])["jobs"]]
+
+
+def _is_gone(daemon: Daemon, job: str) -> None:
+    assert [] == ask(daemon, "Ended", jobs=[job])["jobs"]
+
+
 def test_changing_methods_are_those_with_an_id() -> None:
     """The client's list of commands is what the method table says takes a request id."""
     from resumed.daemon.methods import METHODS
