@@ -6,6 +6,7 @@ from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import Possible
 
+from . import whyasked
 from .machine import standing
 
 STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "reopen", "extend", "settle"})
@@ -36,23 +37,28 @@ MEANS = {
 
 SURE = {"quarantine discard": " --yes"}
 """What a command that cannot be taken back asks for."""
+SETTLED = ("it is there, under that reference", "it never arrived, and will not; it is asked about anew")
+"""What the two ways to settle an effect say: that it landed, and that it is absent."""
 NOT_GONE = "say that nothing of it runs any more, and go on"
 
 
 def possible(snapshot: Snapshot, status: Status) -> tuple[Possible, ...]:
     """The commands that would change or show something now; bound to its record where a job stands still."""
-    found = []
+    found = [*whyasked.commands(snapshot)]
     for command in standing.commands(snapshot):
         verb = command.split()[1]
         if command.endswith(" ITEM"):
             command = f"{command.removesuffix('ITEM')}{shlex.quote(first_stuck(snapshot))}"
-        if verb in STEERING and status in BOUND:
+        if verb == "settle" or (verb in STEERING and status in BOUND):
+            # What became of an effect is always said about the record that was looked at.
             command += f" --record {snapshot.sequence}"
-        found.append(Possible(command=command, means=_means(verb, snapshot)))
+        found.append(Possible(command=command, means=_means(verb, command, snapshot)))
     return tuple(found)
 
 
-def _means(verb: str, snapshot: Snapshot) -> str:
+def _means(verb: str, command: str, snapshot: Snapshot) -> str:
+    if verb == "settle":
+        return SETTLED["--absent" in command]
     if verb == "resume" and snapshot.hold is not None and snapshot.hold.code == standing.NOT_GONE:
         return NOT_GONE
     return MEANS.get(verb, "").format(stuck=_stuck(snapshot))

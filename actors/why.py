@@ -14,7 +14,7 @@ from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
 
-from . import past, possible, views
+from . import past, possible, views, whyasked
 from .machine import breaker, due, errands, limits, reckoning, schedule, standing
 
 MOST_EVENTS = 6
@@ -175,6 +175,7 @@ def _checks(snapshot: Snapshot, told: Past) -> tuple[WhyCheck, ...]:
         found.append(WhyCheck(name="processes", said=f"{len(snapshot.tries)} at work"))
     else:
         found.append(WhyCheck(name="processes", said="gone"))
+    found += whyasked.checks(snapshot)
     if snapshot.expiry is not None:
         found.append(WhyCheck(name="deadline", said="passed", good=False))
     elif snapshot.job.deadline is not None:
@@ -225,6 +226,7 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
         if until is not None:
             yield WhyWake(said="the first time limit of these", at=spell(until.wall))
     else:
+        yield from whyasked.wakes(snapshot)
         for wait in snapshot.waits:
             if wait.event:
                 yield WhyWake(said=f"{wait.event}, once it has completed")
@@ -259,6 +261,8 @@ def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:
         yield STATUSES[Status.PAUSED].format(**names)
     elif status is Status.WAITING and any(wait.event for wait in snapshot.waits):
         yield "start before the jobs that it comes after"
+    elif status is Status.WAITING and (asked := whyasked.not_done(snapshot)):
+        yield asked
     elif STATUSES[status]:
         yield STATUSES[status].format(**names)
 

@@ -53,10 +53,8 @@ def left(until: int, now: float) -> str:
     if not until:
         return "-"
     seconds = max(0, round(until / 1_000_000 - now))
-    if seconds >= 2 * DAY:
-        return f"{seconds // DAY}d"
     if seconds >= DAY:
-        return f"1d{seconds % DAY // HOUR}h"
+        return f"{seconds // DAY}d{seconds % DAY // HOUR}h"
     if seconds >= HOUR:
         return f"{seconds // HOUR}h"
     return f"{max(1, seconds // MINUTE)}m" if seconds else "now"

@@ -35,10 +35,10 @@ REVIEW = row(
 ROWS = [row(), SETTLE, REVIEW]
 
 INBOX = [
-    "  ID      KIND     JOB         WHAT               ASKED  LEFT  IF NOBODY ANSWERS  WHOM",
-    "* b7k2m9  approve  bump-httpx  git.push org/web…  10:00    6d  asked again        group:curators",
-    "! k2v3p0  settle   pay-nov     bank.transfer 12…  11:00     -  stays held         user:bo",
-    "  r1c8d4  review   captions    photo 17, revisi…  10:00   20h  asked again        approver",
+    "  ID      KIND     JOB         WHAT              ASKED   LEFT  IF NOBODY ANSWERS  WHOM",
+    "* b7k2m9  approve  bump-httpx  git.push org/we…  10:00  6d22h  asked again        group:curators",
+    "! k2v3p0  settle   pay-nov     bank.transfer 1…  11:00      -  stays held         user:bo",
+    "  r1c8d4  review   captions    photo 17, revis…  10:00    20h  asked again        approver",
     "3 open, 2 for you (resumectl approve ID)",
 ]
 
@@ -77,7 +77,7 @@ CALL = [
     "undo       IRREVERSIBLE: nothing takes it back",
     "holds      the target takes one call under a key, for 1d",
     "who may    group:curators; not anna",
-    "or else    in 6d: asked again",
+    "or else    in 6d22h: asked again",
     "key        7f3a",
     f"shown as   {'f' * 64}",
 ]
