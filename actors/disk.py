@@ -1,7 +1,8 @@
 """The way to the disk: calls of the store run on a few long-lived threads, several jobs' syncs at once.
 
 A call that was handed over always runs to its end and is always waited for; cancellation never splits one.
-Threads tell the loop through one eventfd, so many completions cost one wake-up, on either backend.
+Threads tell the loop through one eventfd, so many completions cost one wake-up, on either backend. So does
+the kernel of commits that were begun together: a thread begins them and waits for none (`docs/adr/0016`).
 """
 
 import os
@@ -16,7 +17,7 @@ import anyio.abc
 
 from resumed.schemas.errors import CommitError, GoneError
 from resumed.store import durable
-from resumed.store.grouped import MOST_PARTS, Part
+from resumed.store.grouped import MOST_BYTES, MOST_PARTS, Group, Part
 from resumed.store.journal import Journal
 
 from . import readable
@@ -24,6 +25,8 @@ from .bell import Bell
 
 T = TypeVar("T")
 THREADS = 4
+MOST_FLIGHTS = 16
+"""Groups of commits that the kernel may be at work on at once; past it a thread waits for its own."""
 Done = Callable[[BaseException | None], None]
 """Hears that a line is durable (None), or why nobody knows: a CommitError."""
 
@@ -81,11 +84,13 @@ class _Call:
 
 
 class _Commit:
-    __slots__ = ("_digest", "_done", "_journal", "_raw", "error", "part")
+    __slots__ = ("_digest", "_done", "_journal", "_raw", "error", "part", "plain")
 
     def __init__(self, part: Part, journal: Journal, raw: bytes, digest: str, done: Done) -> None:
         self.part = part
         self.error: OSError | None = None
+        self.plain = False
+        """To be done by plain calls: the kernel would not begin it, or took less than all."""
         self._journal, self._raw, self._digest, self._done = journal, raw, digest, done
 
     def end(self) -> None:
@@ -96,6 +101,39 @@ class _Commit:
             self._done(error)
         else:
             self._done(None)
+
+
+class _Flight:
+    """Commits that the kernel is at work on, and the means it was given."""
+
+    __slots__ = ("_commits", "group")
+
+    def __init__(self, group: Group, commits: list[_Commit]) -> None:
+        self.group = group
+        self._commits = dict(enumerate(commits))
+
+    def landed(self, *, wait: bool = False) -> list[_Commit]:
+        """Those whose end is known now; one that is `plain` has to be done again."""
+        try:
+            over = self.group.collect(wait=wait)
+        except OSError as error:
+            # Nobody can tell, not even later.
+            lost = list(self._commits.values())
+            for each in lost:
+                each.error = error
+            self._commits.clear()
+            return lost
+        found = []
+        for number in over:
+            commit, why = self._commits.pop(number), self.group.found[number]
+            commit.plain = why == -1
+            commit.error = OSError(why, os.strerror(why)) if why is not None and why != -1 else None
+            found.append(commit)
+        return found
+
+    def is_over(self) -> bool:
+        """True when nobody waits for it any more."""
+        return not self._commits
 
 
 class ThreadDisk:
@@ -112,6 +150,9 @@ class ThreadDisk:
             threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
             for number in range(threads)
         ]
+        self._flights: list[_Flight] = []
+        self._spare: list[Group] = []
+        self._groups = 0
         self._rung = False
         self.finished = 0
         """Calls that came back, for whoever watches that the threads do not hang."""
@@ -123,6 +164,8 @@ class ThreadDisk:
     def _work(self) -> None:
         while (work := self._next()) is not None:
             if isinstance(work, list):
+                if self._begin(work):
+                    continue
                 self._commit(work)
                 self._finished.extend(work)
             else:
@@ -136,6 +179,39 @@ class ThreadDisk:
             if not self._rung:
                 self._rung = True
                 os.eventfd_write(self._bell, 1)
+
+    def _begin(self, commits: list[_Commit]) -> bool:
+        """Have the kernel begin them; it rings the bell itself. False where they are to be done here."""
+        if len(commits) == 1 and not self._flights:
+            return False  # nobody else is at work: plain calls are as quick, and need no look afterwards
+        if any(each.plain for each in commits) or sum(len(each.part[1]) for each in commits) > MOST_BYTES:
+            return False
+        group = self._means()
+        if group is None:
+            return False
+        flight = _Flight(group, commits)
+        parts = [each.part for each in commits]
+        # It is known before it is begun: else the loop would hear of it only when this thread gets the
+        # interpreter's lock again.
+        if durable.begin_each(parts, group, self._bell, lambda: self._flights.append(flight)):
+            return True
+        self._spare.append(group)
+        return False
+
+    def _means(self) -> Group | None:
+        """Means that nobody uses; None when there are no more."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            pass
+        if self._groups >= MOST_FLIGHTS:
+            return None
+        self._groups += 1
+        try:
+            return Group()
+        except OSError:
+            self._groups = MOST_FLIGHTS  # not here, or not now: others may be given back
+            return None
 
     @staticmethod
     def _commit(commits: list[_Commit]) -> None:
@@ -242,6 +318,8 @@ class ThreadDisk:
                 await readable.watch(self._bell, self._hear)
         finally:
             self._open = False
+            while self._flights:
+                self._land(self._flights[0], wait=True)
             for _ in self._threads:
                 self._hand_over(None)
             for thread in self._threads:
@@ -269,3 +347,21 @@ class ThreadDisk:
         while self._finished:
             self.finished += 1
             self._finished.popleft().end()
+        for flight in self._flights[:]:
+            self._land(flight)
+
+    def _land(self, flight: _Flight, *, wait: bool = False) -> None:
+        """End the commits of a flight that have come to their end."""
+        for commit in flight.landed(wait=wait):
+            if commit.plain:
+                self._commits.append(commit)
+                self._wake_one()
+            else:
+                self.finished += 1
+                commit.end()
+        if flight.is_over():
+            self._flights.remove(flight)
+            if flight.group.left:
+                self._groups -= 1  # it does not say what it holds, and is not used again
+            else:
+                self._spare.append(flight.group)

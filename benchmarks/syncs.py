@@ -8,7 +8,7 @@ from typing import Any
 
 from resumed.store import durable
 
-Sync = Callable[[Any], Any]
+Sync = Callable[..., Any]
 SYNCS = ("sync_data", "sync_file", "sync_folder")
 
 
@@ -41,11 +41,11 @@ def counted() -> Iterator[Counter]:
         return count_one
 
     def counting_each(primitive: Sync) -> Sync:
-        def count_each(parts: Any) -> Any:
-            if len(parts) > 1:  # one alone comes to a plain sync
+        def count_each(parts: Any, *means: Any) -> Any:
+            if means or len(parts) > 1:  # one alone comes to a plain sync
                 for _ in parts:
                     tick()
-            return primitive(parts)
+            return primitive(parts, *means)
 
         return count_each
 
@@ -68,7 +68,13 @@ def slowed(seconds: float) -> Iterator[None]:
 
     def slower_each(primitive: Sync) -> Sync:
         slow = slower(primitive)
-        return lambda parts: slow(parts) if len(parts) > 1 else primitive(parts)
+
+        def slow_each(parts: Any, *means: Any) -> Any:
+            if means:
+                return False  # nothing is begun: it is done in a thread, which may sleep
+            return slow(parts) if len(parts) > 1 else primitive(parts)
+
+        return slow_each
 
     with _changed(slower, slower_each) if seconds else nullcontext():
         yield
@@ -78,7 +84,9 @@ def slowed(seconds: float) -> Iterator[None]:
 def left_out() -> Iterator[None]:
     """No sync of the store reaches the kernel inside the block."""
 
-    def written_only(parts: Any) -> list[None]:
+    def written_only(parts: Any, *means: Any) -> Any:
+        if means:
+            return False  # nothing is begun
         for part in parts:
             if isinstance(part, tuple):  # else a folder
                 durable.write_at(*part)

@@ -10,8 +10,7 @@ import errno
 import fcntl
 import os
 import secrets
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from resumed.schemas.errors import CommitError, UnreadableError
 
 from .grouped import MOST_BYTES, MOST_PARTS, Group, Part
+from .grouped import own_group as _own_group
 
 MUTATING = (
     "create",
@@ -36,7 +36,7 @@ MUTATING = (
 """The primitives that change the disk or make a change durable."""
 READING = ("names", "open_read", "read_at", "status", "status_of", "space", "lock", "close")
 """The primitives that only look, and those about descriptors."""
-GROUPED = ("write_and_sync_each", "sync_folders")
+GROUPED = ("write_and_sync_each", "begin_each", "sync_folders")
 """`pwrite` and `sync_data` on many files, `sync_folder` on many folders: the same to each, at once."""
 
 TEMP_SUFFIX = ".tmp"
@@ -101,6 +101,19 @@ def write_and_sync_each(parts: Sequence[Part]) -> list[OSError | None]:
     return found
 
 
+def begin_each(parts: Sequence[Part], group: Group, bell: int, ready: Callable[[], None]) -> bool:
+    """Begin what `write_and_sync_each` does, for no more parts than one group holds.
+
+    `group.collect` tells how each came to its end, from when `ready` is called; the eventfd `bell` rings for
+    each. False when nothing was begun and `ready` was not called.
+    """
+    group.prepare(parts, bell)
+    ready()
+    if group.begin():
+        os.eventfd_write(bell, 1)
+    return True
+
+
 def sync_folders(paths: Sequence[Path]) -> list[OSError | None]:
     """Make the names in each folder durable; an error for each that failed. Side by side where that goes."""
     group = _own_group() if len(paths) > 1 else None
@@ -157,22 +170,6 @@ def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
         some.append(part)
         size += len(part[1])
     yield some
-
-
-_threads = threading.local()
-
-
-def _own_group() -> Group | None:
-    """This thread's means for groups; None where the kernel has none."""
-    try:
-        return _threads.group  # type: ignore[no-any-return]  # a thread's own name has no type
-    except AttributeError:
-        pass
-    try:
-        _threads.group = Group()
-    except OSError:
-        _threads.group = None
-    return _own_group()
 
 
 def sync_file(fd: int) -> None:

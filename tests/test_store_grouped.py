@@ -5,12 +5,14 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 from faults import world
 
+from resumed.actors import disk as disks
 from resumed.actors.bell import Bell
 from resumed.actors.disk import ThreadDisk
 from resumed.schemas import line_io
@@ -18,6 +20,7 @@ from resumed.schemas.errors import CommitError
 from resumed.store import durable, grouped, recovery
 from resumed.store.journal import Journal
 
+AGAIN = -1
 GROUPS = (
     pytest.param(True, id="grouped"),
     pytest.param(False, id="plain"),
@@ -30,6 +33,7 @@ def by_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     wanted: bool = request.param
     if not wanted:
         monkeypatch.setattr(durable, "_own_group", lambda: None)
+        monkeypatch.setattr(disks, "MOST_FLIGHTS", 0)
     elif durable._own_group() is None:
         pytest.skip("this kernel has no asynchronous I/O")
     return wanted
@@ -88,6 +92,77 @@ def test_a_full_disk_is_said_of_the_part_it_hit(by_kernel: bool, opened: list[in
         os.close(full)
 
     assert [None, errno.ENOSPC, None] == [None if error is None else error.errno for error in found]
+
+
+def test_what_was_begun_is_told_as_it_ends(opened: list[int], tmp_path: Path) -> None:
+    """Begun in one thread and told in another: each part once, with its own error, and the bell was rung."""
+    try:
+        group = grouped.Group()
+    except OSError:
+        pytest.skip("this kernel has no asynchronous I/O")
+    bell = os.eventfd(0, os.EFD_CLOEXEC)
+    full = os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC)
+    pipe, into = os.pipe()
+    os.close(opened[1])
+    for turn in range(3):
+        parts = [(fd, b"line %d" % turn, 7 * turn) for fd in opened[:40]]
+        parts[2], parts[3] = (full, b"a", 0), (into, b"line", 0)
+        ready = threading.Event()
+        told: list[int] = []
+        begun = threading.Thread(target=durable.begin_each, args=(parts, group, bell, ready.set))
+        begun.start()
+        assert ready.wait(30)
+        while group.left:
+            os.eventfd_read(bell)
+            told += group.collect()
+        begun.join()
+
+        assert list(range(40)) == sorted(told)
+        assert [None, errno.EBADF, AGAIN, AGAIN, *[None] * 36] == group.found
+        assert b"line %d" % turn == os.pread(opened[39], 99, 7 * turn)
+    for fd in (bell, full, pipe, into):
+        os.close(fd)
+
+
+@pytest.mark.anyio
+async def test_disk_does_again_what_the_kernel_would_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that the kernel has no room for, or took a part of, are written and synced by plain calls."""
+    journals = opened_jobs(tmp_path, 4)
+    begun: list[int] = []
+    again: list[int] = []
+
+    class Poor(grouped.Group):
+        """Means that say of the second and the third part that they are to be done again."""
+
+        def collect(self, *, wait: bool = False) -> list[int]:
+            over = super().collect(wait=wait)
+            for number in over:
+                if number in (1, 2):
+                    self.found[number] = -1
+                    again.append(number)
+            return over
+
+    def begin(parts: Any, group: Any, bell: int, ready: Any) -> bool:
+        begun.append(len(parts))
+        return real(parts, group, bell, ready)
+
+    real = durable.begin_each
+    monkeypatch.setattr(durable, "begin_each", begin)
+    monkeypatch.setattr(disks, "Group", Poor)
+    disk = ThreadDisk(threads=1)
+    async with anyio.create_task_group() as outer:
+        await outer.start(disk.run)
+        async with anyio.create_task_group() as group:
+            for journal in journals:
+                group.start_soon(commit, disk, journal)
+        disk.close()
+    for journal in journals:
+        journal.close()
+
+    assert [2] * 4 == [recovery.load(journal.folder, world.apply).sequence for journal in journals]
+    assert again
 
 
 def test_no_parts_are_no_error(by_kernel: bool) -> None:
@@ -152,6 +227,41 @@ async def test_disk_says_which_commit_failed(by_kernel: bool, tmp_path: Path) ->
 
     assert [1] == failed
     assert [False, True, False] == [journal.failed for journal in journals]
+
+
+@pytest.mark.anyio
+async def test_nobody_can_tell_is_a_failure_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that does not say what became of a group: each of its lines has failed, and no means are used
+    again of which nobody knows what they hold."""
+    journals = opened_jobs(tmp_path, 3)
+
+    class Mute(grouped.Group):
+        """Means that say nothing."""
+
+        def collect(self, *, wait: bool = False) -> list[int]:
+            raise OSError(errno.EIO, "cannot tell")
+
+    monkeypatch.setattr(disks, "Group", Mute)
+    disk = ThreadDisk(threads=1)
+    failed: list[Journal] = []
+
+    async def try_one(journal: Journal) -> None:
+        try:
+            await commit(disk, journal)
+        except CommitError:
+            failed.append(journal)
+
+    async with anyio.create_task_group() as outer:
+        await outer.start(disk.run)
+        async with anyio.create_task_group() as group:
+            for journal in journals:
+                group.start_soon(try_one, journal)
+        disk.close()
+
+    assert failed
+    assert all(journal.failed == (journal in failed) for journal in journals)
+    for journal in journals:
+        journal.close()
 
 
 @pytest.mark.anyio
