@@ -68,6 +68,7 @@ class House:
         most_workers: int,
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
         groups: Groups | None = None,
+        credentials: str = "",
     ) -> None:
         self.layout = layout
         self._contained = Containment(groups)
@@ -89,6 +90,7 @@ class House:
             most_workers=most_workers,
         )
         self.supervisor.workshop.is_disk_trouble = self.trouble.noticed
+        self.supervisor.workshop.credentials = credentials
         self.supervisor.ease = self.trouble.ease
         house = {
             "release": release.VERSION,

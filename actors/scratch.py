@@ -1,13 +1,16 @@
 """Scratch folders: where a try works, made before it runs, removed after its end is adopted.
 
 They stand in one folder a worker. What a crash leaves is removed at the next start, but for the folders of
-workers that are not proven gone: something may still work in those.
+workers that are not proven gone: something may still work in those. Credentials that a try was handed lie in
+memory under the same names, and go with them.
 """
 
 import shutil
 from pathlib import Path
 
 from resumed.schemas.errors import CommitError
+
+from .worker import credentials
 
 
 def make(folder: Path) -> None:
@@ -25,9 +28,16 @@ def remove(*folders: str | Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def remove_worker(root: str | Path, worker: str) -> None:
+    """Remove all folders of one worker, and the credentials that its tries were handed."""
+    remove(Path(root, worker))
+    credentials.forget_worker(root, worker)
+
+
 def empty(root: Path, unproven: frozenset[str] = frozenset()) -> None:
     """Remove what an earlier daemon left, except the folders of the workers in `unproven`."""
     if root.is_dir():
         for left in root.iterdir():
             if left.name not in unproven:
                 remove(left)
+    credentials.forget(root, unproven)

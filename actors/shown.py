@@ -19,8 +19,11 @@ INLINE_MOST = 4 * 1024 * 1024
 """Bytes of outputs that travel inside one frame; past it each is known by its digest and size only."""
 
 
-def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
-    """The frame that starts an open try of the job in `folder`; `scratch` is an absolute path."""
+def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str, credentials: str = "") -> Run:
+    """The frame that starts an open try of the job in `folder`; `scratch` is an absolute path.
+
+    `credentials` is the folder that holds those that steps and effects name.
+    """
     job = snapshot.job
     item = snapshot.items[row.item] if row.item else None
     unit = item if item is not None else snapshot.position
@@ -58,10 +61,11 @@ def run(snapshot: Snapshot, row: Try, folder: Path, scratch: str) -> Run:
         compare=row.compares,
         through=through,
         given=told,
+        credentials=credentials,
     )
 
 
-def errand(snapshot: Snapshot, row: Errand, folder: Path, scratch: str) -> Run:
+def errand(snapshot: Snapshot, row: Errand, folder: Path, scratch: str, credentials: str = "") -> Run:
     """The frame that sends a worker on an open errand: what it does is made of the stored row alone."""
     job, effect = snapshot.job, snapshot.effects[row.effect]
     contract = snapshot.contract.tool(effect.tool)
@@ -102,6 +106,7 @@ def errand(snapshot: Snapshot, row: Errand, folder: Path, scratch: str) -> Run:
             timeout=contract.timeout,
             first=effect.first_dispatch is None,
         ),
+        credentials=credentials,
     )
 
 

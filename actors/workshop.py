@@ -73,6 +73,8 @@ class Workshop:
     def __init__(self, desk: Desk, spawn: Spawn, folder: Path, most: int) -> None:
         self.desk = desk
         self.scratch = folder
+        self.credentials = ""
+        """The folder of the daemon's credentials; empty when there is none."""
         self._count = 0
         self._prefix = hashlib.sha256(repr(desk.clock.now()).encode()).hexdigest()[:8]
         self.is_disk_trouble: Callable[[CommitError], bool] = lambda _: False
@@ -209,7 +211,7 @@ class Workshop:
         if made:
             scratch.make(Path(folder))
             scratch.make(entry.folder / files.LOGS)
-        if not self.slots.send(row.worker, shown.run(snapshot, row, entry.folder, folder)):
+        if not self.slots.send(row.worker, shown.run(snapshot, row, entry.folder, folder, self.credentials)):
             return False
         handed = self._handed_to(row.worker)
         handed.hand((entry.id, row.epoch, row.item, row.number))
@@ -355,7 +357,7 @@ class Workshop:
             )
             self.desk.post(entry, Message(gone))
         if proven:
-            self.desk.start_soon(self._clean, self.scratch / worker.name)
+            self.desk.start_soon(self.desk.disk.call, scratch.remove_worker, self.scratch, worker.name)
             worker.forget()
 
 

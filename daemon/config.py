@@ -39,6 +39,8 @@ class Config:
     """What others than root and the daemon's own user may do."""
     socket_group: str | None = None
     """The only group that may connect; None: everybody once there are grants, else our user alone."""
+    credentials: Path | None = None
+    """The folder of credentials that steps and effects may name; None: there are none."""
 
 
 @frozen(kw_only=True)
@@ -53,6 +55,7 @@ class _File:
     stop_timeout: str | None = None
     workers: int | None = None
     socket_group: str | None = None
+    credentials: str | None = None
     grant: tuple[Grant, ...] | None = None
 
 
@@ -115,7 +118,7 @@ def _trusted_bytes(path: Path, what: str) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-_PLACES = ("state", "socket", "workflows", "incoming")
+_PLACES = ("state", "socket", "workflows", "incoming", "credentials")
 
 
 def _set(record: _File) -> dict[str, Any]:
@@ -156,6 +159,7 @@ def _defaults(environ: Mapping[str, str], uid: int) -> _File:
         backend=BACKENDS[0],
         stop_timeout="20s",
         workers=workers,
+        credentials=str(given) if (given := _given(environ, "CREDENTIALS_DIRECTORY")) else None,
     )
 
 
@@ -188,6 +192,7 @@ def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
         workers=whole["workers"],
         grants=whole.get("grant", ()),
         socket_group=whole.get("socket_group"),
+        credentials=_absolute(whole["credentials"]) if "credentials" in whole else None,
     )
 
 

@@ -21,6 +21,8 @@ def look(config: Config, *, passed: bool) -> None:
     """Raises StoreError, FaultyInputError or a damaged store's error; a `passed` socket needs no place."""
     _state(config.state)
     _incoming(config)
+    if config.credentials is not None:
+        _credentials(config.credentials)
     if not passed:
         _socket(config.socket)
         openness(config)
@@ -43,6 +45,21 @@ def _state(state: Path) -> None:
     if why:
         raise StoreError(f"cannot use the store {state}: {why}", path=str(state))
     store_layout.check(Layout(state))
+
+
+def _credentials(folder: Path) -> None:
+    """Only root and we may get into it: what the service manager made for us is let to our group by it."""
+    try:
+        there = os.stat(folder)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    why = rights.problem(there)
+    if not stat.S_ISDIR(there.st_mode):
+        why = "it is no folder"
+    elif not why and there.st_mode & 0o007:
+        why = f"others may get into it (mode {stat.S_IMODE(there.st_mode):04o}): chmod 0700 {folder}"
+    if why:
+        raise StoreError(f"cannot use the credentials in {folder}: {why}", path=str(folder))
 
 
 def _incoming(config: Config) -> None:

@@ -193,6 +193,7 @@ async def serve(had: Taken) -> None:
         clock=had.clock,
         backend=config.backend,
         most_workers=config.workers,
+        credentials=str(config.credentials or ""),
         shelf=lambda: (shelf.names(), shelf.problems),
         groups=had.groups,
     )

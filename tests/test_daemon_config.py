@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resumed.daemon import config
+from resumed.daemon import config, premises
 from resumed.daemon.grants import Grant, Role
-from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.errors import FaultyInputError, StoreError
 
 HOME = {"HOME": "/home/anna"}
 
@@ -63,6 +63,46 @@ def test_relative_paths_in_a_file_lie_beside_it(tmp_path: Path) -> None:
     found = load(tmp_path, 'state = "state"\nworkflows = "../flows"\n')
 
     assert (tmp_path / "state", tmp_path.parent / "flows") == (found.state, found.workflows)
+
+
+def test_credentials_are_the_named_folder_or_the_service_managers(tmp_path: Path) -> None:
+    """A folder in the file wins over the one that systemd made; without both there is none."""
+    made = {**HOME, "CREDENTIALS_DIRECTORY": "/run/credentials/resumed.service"}
+    (tmp_path / "resumed.toml").write_text('credentials = "vault"\n')
+    found = [
+        config.load(file, {}, environ, 1000).credentials
+        for file, environ in ((None, HOME), (None, made), (tmp_path / "resumed.toml", made))
+    ]
+
+    assert [None, Path("/run/credentials/resumed.service"), tmp_path / "vault"] == found
+
+
+UNSAFE = {
+    "for others": (0o705, "others may get into it (mode 0705): chmod 0700"),
+    "others may write": (0o770, "others may write it (mode 0770): chmod go-w"),
+    "not there": (None, "No such file or directory"),
+    "ours alone": (0o700, ""),
+    "as systemd makes it": (0o550, ""),
+}
+
+
+@pytest.mark.parametrize("case", UNSAFE)
+def test_credentials_for_others_stop_a_start(case: str, tmp_path: Path) -> None:
+    """A folder of credentials that others get into is refused before anything is taken."""
+    mode, problem = UNSAFE[case]
+    vault = tmp_path / "vault"
+    if mode is not None:
+        vault.mkdir()
+        vault.chmod(mode)
+    found = load(tmp_path, f'state = "state"\nsocket = "{tmp_path}/s"\ncredentials = "{vault}"\n')
+    if not problem:
+        premises.look(found, passed=False)
+        return
+    with pytest.raises(StoreError) as refused:
+        premises.look(found, passed=False)
+
+    assert problem in str(refused.value)
+    assert str(vault) in str(refused.value)
 
 
 FAULTY = {

@@ -70,7 +70,7 @@ def forget(root: str | Path, kept: frozenset[str] = frozenset()) -> None:
         for worker in os.listdir(place) if _is_ours(place) else ():
             if worker not in kept:
                 shutil.rmtree(os.path.join(place, worker), ignore_errors=True)
-        os.rmdir(place)
+    _drop(place)
 
 
 def forget_worker(root: str | Path, worker: str) -> None:
@@ -78,6 +78,13 @@ def forget_worker(root: str | Path, worker: str) -> None:
     place = memory(str(root))
     if _is_ours(place):
         shutil.rmtree(os.path.join(place, worker), ignore_errors=True)
+        _drop(place)
+
+
+def _drop(folder: str) -> None:
+    """Remove a folder if nothing is in it."""
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
 
 
 def check(source: str, names: tuple[str, ...]) -> None:
@@ -99,6 +106,8 @@ def handed(source: str, names: tuple[str, ...], scratch: str) -> Iterator[Handed
         yield Handed(folder, values)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if folder.startswith(MEMORY):
+            _drop(os.path.dirname(folder))
 
 
 def _fill(folder: str, values: Mapping[str, bytes]) -> None:
@@ -144,7 +153,8 @@ def _folder(scratch: str) -> str:
     """A new private folder, in memory where that can be had."""
     worker, unit = os.path.split(os.path.abspath(scratch))
     root, name = os.path.split(worker)
-    for place in (os.path.join(memory(root), name), scratch):
+    inside = os.path.join(memory(root), name)
+    for place in (inside, inside, scratch):  # twice: an empty one may be dropped by another worker's end
         folder = os.path.join(place, f"{unit}.credentials")
         try:
             if place == scratch:
