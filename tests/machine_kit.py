@@ -279,9 +279,13 @@ def text(snapshot: Snapshot) -> bytes:
     return codec.encode(snapshot)
 
 
-def in_words(words: str) -> events.Request:
+def in_words(words: str) -> events.Request | events.Settle:
     """The request that a command line such as `resumectl skip harbour-7 a` makes."""
     _, verb, _, *items = words.split()
+    if verb == "settle":
+        effect, _, reference = " ".join(items).partition(" --landed ")
+        said = reference.partition(" ")[0] or None
+        return events.Settle(by=ANNA, subject=effect.partition(" --")[0], reference=said)
     if verb == "extend":
         readers: dict[str, Any] = {"active_time": limits.span, "tokens": int, "turns": int}
         raised: dict[str, Any] = {}

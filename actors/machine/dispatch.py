@@ -210,9 +210,10 @@ def checked(
         return "held: conflict"
     if said := _changed(effect, contract, answer):
         return falls(draft, effect, CHANGED, said)
+    begins = errands.may_begin(draft, effect)
     effect = evolve(effect, unclear=0, hold=None, not_before=None)
     draft.put_effect(effect)
-    if not worker or facts is None or not errands.may_begin(draft, effect):
+    if not (worker and facts is not None and begins):
         return "checked"
     judged = let_go(draft, effect, worker, facts)
     return "checked" if isinstance(judged, Unchanged) else judged
