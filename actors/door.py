@@ -204,6 +204,7 @@ class Door:
         finally:
             admitted, entry.admitted = entry.admitted, None
             admitted.set()
+        entry.named = True
         supervisor.admitted(entry, line)
 
     async def _in_doubt(self, job_id: str) -> None:

@@ -57,6 +57,8 @@ class JobEntry:
     """The last adopted snapshot, while an actor lives."""
     uid: int = -1
     """Who handed it in, as its admission says; -1 while that was not read."""
+    named: bool = False
+    """This process has made the names of its folder and shard durable."""
     row: JobRow | None = None
     """The row a parked job is listed by."""
     asks: tuple[AskRow, ...] = ()

@@ -100,6 +100,9 @@ class JobActor:
         straight = Straight(self, self.house)
         while True:
             wants = self.act()
+            if self.journal.superseded is not None and not (self.entry.box or self._may_park()):
+                # Nobody waits for an answer now. A job that parks drops it with its checkpoint.
+                await self.house.disk.call(self.journal.drop_superseded)
             if self._may_rest(wants):
                 return not self._may_park()
             try:

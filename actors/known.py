@@ -131,9 +131,8 @@ class Known:
         supervisor = self._supervisor
         while (entry := supervisor.entries.get(job)) is not None and entry.admitted is not None:
             await entry.admitted.wait()
-        if job not in supervisor.entries and not await supervisor.reads.call(
-            layout.taken, supervisor.layout, job
-        ):
+        open_before = entry is not None
+        if not open_before and not await supervisor.reads.call(layout.taken, supervisor.layout, job):
             return None
         folder, found = await self._read(job)
         if folder is None:
@@ -146,7 +145,8 @@ class Known:
             return refusals.id_taken(offered.name, job)
         if folder == supervisor.layout.quarantine / job:
             return await self._lies_aside(job)
-        if folder == supervisor.layout.job(job):
+        if folder == supervisor.layout.job(job) and not open_before:
+            # One that was open and is not any more has ended while it was looked at.
             supervisor.take_in(job)
         return Admitted(job=job, repeated=True)
 

@@ -6,6 +6,7 @@ job. It decides nothing about a job's state; requests and reports go into the jo
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -313,9 +314,9 @@ class Supervisor:
     async def _opened(self, entry: JobEntry) -> JobActor:
         """An actor over the job's open log. What was read is dropped: the log's lines weigh more than all."""
         recovered = await self.reads.call(self.load, entry.folder)
-        writer, snapshot = await self.disk.call(
-            migration.open_for_writing, entry.folder, recovered, apply, self.clock.now()
-        )
+        open_it = partial(migration.open_for_writing, named=entry.named, later=True)
+        writer, snapshot = await self.disk.call(open_it, entry.folder, recovered, apply, self.clock.now())
+        entry.named = True
         entry.trouble, entry.since, entry.stage = "", None, Stage.ACTIVE
         entry.uid = recovered.admission.uid
         return JobActor(self, entry, evolve(recovered, snapshot=snapshot), writer)

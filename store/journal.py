@@ -39,10 +39,14 @@ class _Open:
     allocated: int
 
 
-def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
+def open_for_writing(
+    folder: Path, recovered: Recovered, *, named: bool = False, later: bool = False
+) -> "Journal":
     """Publish the verified lines of the newest log under the next `k`, and go on in that file.
 
-    They are copied at their own schema level. Below the present one no commit is possible before `migrate`.
+    `named` says that this process knows the names of the folder and its shard to be durable; `later`, that
+    the caller sees to `drop_superseded` when nobody waits. Lines are copied at their own schema level; below
+    the present one no commit is possible before `migrate`.
     CommitError when the disk refused; nothing was acknowledged, and the job can be loaded again.
     """
     journal = Journal(folder, recovered)
@@ -56,30 +60,17 @@ def open_for_writing(folder: Path, recovered: Recovered) -> "Journal":
             raise CommitError(f"cannot open {folder}: {name} is there", path=str(folder)) from error
         try:
             # The process that admitted the job may have died before these names were durable.
-            durable.sync_folder(folder.parent)
-            durable.sync_folder(folder.parent.parent)
+            if not named:
+                durable.sync_folder(folder.parent)
+                durable.sync_folder(folder.parent.parent)
         except OSError:
             journal.close()
             raise
-    _drop_superseded(folder, recovered)
+    journal.superseded = files.LogName(recovered.first, recovered.k)
+    if recovered.torn_now or not later:
+        journal.drop_superseded(torn=recovered.torn_now)
     sweep(folder)
     return journal
-
-
-def _drop_superseded(folder: Path, recovered: Recovered) -> None:
-    """Take away the logs that the copy stands for: were it lost, a shorter one must not be taken for it.
-
-    A torn one is kept under a name that no recovery reads. A crash in between leaves more than needed.
-    """
-    torn = files.LogName(recovered.first, recovered.k) if recovered.torn_now else None
-    try:
-        for log in files.listing(folder).logs:
-            if log == torn:
-                durable.rename_new(folder / str(log), folder / files.torn_name(log))
-            elif log.first == recovered.first and log.k <= recovered.k:
-                durable.discard(folder / str(log))
-    except OSError:
-        pass  # the next checkpoint, or the next opening, tries again
 
 
 class Journal:
@@ -87,7 +78,7 @@ class Journal:
 
     __slots__ = (
         "_begun", "_behind", "_checkpoints", "_end", "_floor", "_log", "_rejected", "_written",
-        "digest", "failed", "folder", "job", "pinned", "sequence", "torn",
+        "digest", "failed", "folder", "job", "pinned", "sequence", "superseded", "torn",
     )  # fmt: skip
 
     def __init__(self, folder: Path, recovered: Recovered) -> None:
@@ -101,6 +92,8 @@ class Journal:
         """True after a failed write or sync: only `reopen_after_failure` and `close` are possible."""
         self.pinned = recovered.pinned or _NONE_PINNED
         """Sequences of older checkpoints that are never pruned here; repeated in every checkpoint."""
+        self.superseded: files.LogName | None = None
+        """The newest log that the copy stands for, until it and those before it are gone."""
         self._behind = recovered.level != STATE_SCHEMA
         self._log: _Open | None = None
         self._end = 0
@@ -239,6 +232,7 @@ class Journal:
 
     def close(self) -> None:
         """Cut the free space off and close the descriptor; a second call does nothing."""
+        self.drop_superseded()
         log, self._log = self._log, None
         if log is None:
             return
@@ -247,6 +241,23 @@ class Journal:
             durable.close(log.fd)
         else:
             _cut(log, self._end, b"")
+
+    def drop_superseded(self, *, torn: bool = False) -> None:
+        """Take away the logs that the copy stands for: were it lost, a shorter one must not be taken for it.
+
+        A torn one is kept under a name that no recovery reads. A crash in between leaves more than needed.
+        """
+        last, self.superseded = self.superseded, None
+        if last is None:
+            return
+        try:
+            for log in files.listing(self.folder).logs:
+                if log == last and torn:
+                    durable.rename_new(self.folder / str(log), self.folder / files.torn_name(log))
+                elif log.first == last.first and log.k <= last.k:
+                    durable.discard(self.folder / str(log))
+        except OSError:
+            pass  # the next checkpoint, or the next opening, tries again
 
     # ---- inside ---------------------------------------------------------------------------------------
 
@@ -315,6 +326,7 @@ class Journal:
             found = files.listing(self.folder)
         except OSError:
             return  # the next checkpoint tries again
+        self.superseded = None  # gone with the others
         counted = set(found.newest_logs().values())
         for log in found.logs:
             if log not in counted:

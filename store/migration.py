@@ -20,11 +20,18 @@ from .recovery import Apply, Recovered
 
 
 def open_for_writing(
-    folder: Path, recovered: Recovered, apply: Apply, now: Instant
+    folder: Path,
+    recovered: Recovered,
+    apply: Apply,
+    now: Instant,
+    *,
+    named: bool = False,
+    later: bool = False,
 ) -> tuple[Journal, Snapshot]:
-    """The job's journal, and its snapshot at the present level; the errors are those of the journal."""
-    opened = journal.open_for_writing(folder, recovered)
-    if recovered.level == STATE_SCHEMA:
+    """The job's journal, and its snapshot at the present level; errors, `named` and `later` as there."""
+    current = recovered.level == STATE_SCHEMA
+    opened = journal.open_for_writing(folder, recovered, named=named, later=later and current)
+    if current:
         return opened, recovered.snapshot
     try:
         return opened, _open_anew(opened, recovered, apply, now)

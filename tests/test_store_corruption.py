@@ -369,7 +369,7 @@ def test_drill_would_see_an_older_state(sound: Sound, monkeypatch: pytest.Monkey
     """The drill would notice: a log that was copied and left beside its copy is taken for the newest one."""
     from resumed.store import journal, recovery
 
-    monkeypatch.setattr(journal, "_drop_superseded", lambda folder, recovered: None)
+    monkeypatch.setattr(journal.Journal, "drop_superseded", lambda opened, torn=False: None)
     place = world.store(sound.place.root.parent / "careless")
     folder = world.admit(place, "harbour")
     opened = journal.open_for_writing(folder, recovery.load(folder, apply))

@@ -336,6 +336,39 @@ def test_opening_removes_what_a_crash_left(folder: Path) -> None:
     assert [False, False] == [path.exists() for path in left]
 
 
+@pytest.mark.parametrize("how", ["asked", "closed", "at a checkpoint"])
+def test_the_log_that_a_copy_stands_for_goes_when_nobody_waits(folder: Path, how: str) -> None:
+    """Whoever opens a job to answer somebody unlinks it later: in the end it is gone, whatever comes next."""
+    opened = journal.open_for_writing(folder, recovery.load(folder, world.apply), later=True)
+    world.append(opened)
+    assert ["1.0.log", "1.1.log"] == logs(folder)
+    assert 2 == loaded(folder)
+    if how == "asked":
+        opened.drop_superseded()
+    elif how == "at a checkpoint":
+        world.checkpoint(opened)
+        assert opened.superseded is None
+    else:
+        opened.close()
+
+    assert "1.0.log" not in logs(folder)
+    assert 2 == loaded(folder)
+    opened.close()
+
+
+def test_opening_syncs_the_names_above_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder's and the shard's names are made durable by a process that has not done so yet."""
+    synced: list[Path] = []
+    real = durable.sync_folder
+    monkeypatch.setattr(durable, "sync_folder", lambda path: (synced.append(path), real(path)))
+    journal.open_for_writing(folder, recovery.load(folder, world.apply)).close()
+    first, synced[:] = [*synced], []
+    journal.open_for_writing(folder, recovery.load(folder, world.apply), named=True).close()
+
+    assert [folder, folder.parent, folder.parent.parent] == first
+    assert [folder] == synced
+
+
 def test_opening_that_fails_leaves_the_job_as_it_was(folder: Path) -> None:
     """Whichever call fails while a job is opened, it loads the same afterwards."""
     recovered = recovery.load(folder, world.apply)
