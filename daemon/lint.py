@@ -94,13 +94,22 @@ def _workflow(raw: bytes, path: str, status: os.stat_result) -> Found:
         written = tomltext.parse(raw, "", _MOST)
     except FaultyInputError as error:
         return Found("workflow file", [*error.problems, *problems], [])
-    warnings = [*advice.of_workflow(programs, written), *_absent(advice.programs_of(programs))]
-    steps = len(programs.steps)
+    warnings = [*advice.of_workflow(programs, written), *advice.of_effects(programs, _tools(programs))]
+    warnings += _absent(advice.programs_of(programs))
+    steps, effects = len(programs.steps), len(programs.effects)
     what = f"class {programs.python.entry}" if programs.python else f"{steps} step{'s' * (steps != 1)}"
+    if effects:
+        what += f", {effects} effect{'s' * (effects != 1)}"
     if programs.python:
         warnings.append("its class is not imported here: its steps were not looked at @ $.python")
     said = f"the workflow {programs.name}, version {programs.version}, {what}"
     return Found("workflow file", problems, warnings, said)
+
+
+def _tools(programs: Any) -> Any:
+    from resumed.schemas import effecttools
+
+    return tuple(effecttools.contract_of(each) for each in programs.effects)
 
 
 def _rights(status: os.stat_result) -> Iterator[str]:

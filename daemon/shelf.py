@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from resumed.actors.worker import programs as worker_programs
-from resumed.schemas import workflowfile
+from resumed.schemas import effectadvice, workflowfile
 from resumed.schemas.errors import AuthorError, FaultyInputError
 from resumed.schemas.job import Reader
 from resumed.schemas.jobfile import JobFile
@@ -179,9 +179,11 @@ def _read(path: Path, marks: tuple[int, ...], home: Path | None, control_groups:
         programs = judging.rooted(workflowfile.read(_checked_bytes(path, what), name), home)
         if not control_groups and (lacking := unenforced(programs.limits, programs.limits, "$.limits")):
             raise FaultyInputError(what, lacking)
-        return _Shelved(
-            marks=marks, programs=programs, contract=worker_programs.contract_of(programs, str(path.parent))
-        )
+        contract = worker_programs.contract_of(programs, str(path.parent))
+        for tool in contract.effects:
+            if said := effectadvice.blind(tool):
+                log.warning("The workflow %s has an effect %s with %s.", name, tool.tool, said)
+        return _Shelved(marks=marks, programs=programs, contract=contract)
     except OSError as error:
         return _Shelved(marks=marks, problem=_unreadable(path, error))
     except (FaultyInputError, AuthorError) as error:

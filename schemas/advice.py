@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from . import templates
+from . import effectadvice, templates
+from .ledger import ToolContract
 from .workflow import InputType, OnChange, Programs, ProgramStep
 
 
@@ -41,11 +42,23 @@ def _of_step(programs: Programs, step: ProgramStep, table: dict[str, Any]) -> It
         yield 'with on_change = "reopen" a second output meets the first one where it is published'
 
 
+def of_effects(programs: Programs, tools: tuple[ToolContract, ...]) -> Iterator[str]:
+    """The same of a file's effects; `tools` are their contracts."""
+    for place, (effect, tool) in enumerate(zip(programs.effects, tools, strict=True)):
+        for said in effectadvice.of_effect(programs, effect, tool):
+            yield f"{said} @ $.effect[{place}]"
+
+
 def programs_of(programs: Programs) -> Iterator[tuple[str, str]]:
     """Each program that a workflow starts, with its path in the file."""
     if programs.items_run:
         yield programs.items_run[0], "$.items.run[0]"
     for place, step in enumerate(programs.steps):
-        for key, argv in (("prepare", step.prepare), ("run", step.run), ("verify", step.verify)):
+        show = step.review.show if step.review is not None else ()
+        keys = (("prepare", step.prepare), ("run", step.run), ("verify", step.verify), ("review.show", show))
+        for key, argv in keys:
             if argv:
                 yield argv[0], f"$.step[{place}].{key}[0]"
+    for place, effect in enumerate(programs.effects):
+        for program, key in effectadvice.programs_of(effect):
+            yield program, f"$.effect[{place}].{key}"

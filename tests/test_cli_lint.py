@@ -23,6 +23,14 @@ KEPT = "repeatable, and its programs run in a folder that keeps what an earlier 
 CUT_OFF = "not repeatable: a try that ends with a failure is made again, one that is cut off holds its item"
 ABSENT = "no-such is not there to be run in /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RELATIVE = "only resumectl submit takes it; a dropped file is refused: expected an absolute path, got "
+EFFECT = """[[effect]]
+name = "p"
+target = "t"
+approve = false
+send = ["/no/such"]
+irreversible = true
+"""
+BLIND = "neither look_up nor dedup: when an answer is lost only a person can say what happened"
 NO_JSON = "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
 
 
@@ -86,6 +94,15 @@ FLOWS: dict[str, tuple[str, list[str], list[str]]] = {
         [
             f"{ABSENT} @ $.items.run[0]",
             "/no/such is not there to be run @ $.step[0].verify[0]",
+        ],
+    ),
+    "an effect that nobody can ask about": (
+        f"version = 1\n{STEP}{EFFECT}",
+        [],
+        [
+            f"{BLIND} @ $.effect[0]",
+            "irreversible, and nobody is asked @ $.effect[0]",
+            "/no/such is not there to be run @ $.effect[0].send[0]",
         ],
     ),
     "a class": (

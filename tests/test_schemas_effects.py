@@ -4,7 +4,7 @@ import pytest
 from calls_kit import STEP, flow
 
 from resumed.actors.worker import programs
-from resumed.schemas import workflowfile
+from resumed.schemas import advice, workflowfile
 from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.ledger import ToolContract
@@ -419,3 +419,86 @@ def test_private_input_is_in_no_call() -> None:
         workflowfile.read(flow('approve = false\nsend = ["s", "{inputs.page}"]', steps).encode(), "label")
 
     assert ("unknown placeholder {inputs.page} @ $.effect[0].send[1]",) == refused.value.problems
+
+
+def put_with(send: str = "", look_up: str = "", top: str = "") -> str:
+    """An effect in HTTP form that gives nothing to think about, changed as a case has it."""
+    look = look_up or 'url = "https://h/keys/{key}"'
+    return f"""approve = {{}}
+undo = "by hand"
+in_flight = "1m"
+{top or "absent_is_final = true"}
+[effect.send]
+method = "PUT"
+{send or 'url = "https://h/p"'}
+statuses = {{ landed = [200] }}
+[effect.look_up]
+{look}
+statuses = {{ landed = [200], absent = [404] }}
+"""
+
+
+ADVICE = {
+    "nothing": (put_with(), []),
+    "nobody can tell": (
+        'approve = {}\nundo = "x"\nsend = ["s"]',
+        ["neither look_up nor dedup: when an answer is lost only a person can say what happened"],
+    ),
+    "absence that is never final": (
+        put_with(top="check_first = true"),
+        [
+            (
+                'its "absent" is never final and it does not deduplicate: a call that got lost waits for a '
+                "person (absent_is_final, or dedup)"
+            )
+        ],
+    ),
+    "a short memory": (
+        put_with('url = "https://h/p"\nkey_header = "K"', top='dedup = "90s"'),
+        ["dedup does not outlast timeout and in_flight: no call is ever repeated by it"],
+    ),
+    "a key that is not sent": (
+        put_with(top='dedup = "1d"'),
+        ["dedup, and its request bears no key: name a key_header, or put {key} in it"],
+    ),
+    "a key in the body": (put_with('url = "https://h/p"\nbody = { k = "{key}" }', top='dedup = "1d"'), []),
+    "a look-up of anything": (
+        put_with(look_up='url = "https://h/p"'),
+        ["look_up does not ask by {key}: it cannot tell this call from another of the same words"],
+    ),
+    "no word about undoing": (
+        put_with().replace('undo = "by hand"\n', ""),
+        ["neither undo nor irreversible: a reviewer is not told whether it can be undone"],
+    ),
+    "irreversible without anybody": (
+        put_with().replace('undo = "by hand"', "irreversible = true").replace("{}", "false", 1),
+        ["irreversible, and nobody is asked"],
+    ),
+    "a credential in clear": (
+        put_with(
+            'url = "http://h/p"\nheaders = { A = "{secrets.k}" }',
+            'url = "http://127.0.0.1/{key}"',
+            'absent_is_final = true\nsecrets = ["k"]',
+        ),
+        ["send goes over the network in clear, with a credential: use https"],
+    ),
+    "a path that nothing covers": (
+        'approve = {}\nundo = "x"\ndedup = "1d"\nsend = ["s", "{inputs.page}"]',
+        ["what lies at {inputs.page} is not covered by an approval: name it in sources"],
+    ),
+    "a path among its sources": (
+        'approve = {}\nundo = "x"\ndedup = "1d"\nsources = ["{inputs.page}"]\nsend = ["s", "{inputs.page}"]',
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE)
+def test_what_is_worth_a_thought_is_said(case: str) -> None:
+    """Each sentence is a fact about what will happen; an effect that has an answer for all gives none."""
+    toml, said = ADVICE[case]
+    steps = STEP.replace('"string"', '"path", roots = ["/srv"]') if "path" in case else STEP
+    read = workflowfile.read(flow(toml, steps).encode(), "label")
+    found = list(advice.of_effects(read, programs.contract_of(read).effects))
+
+    assert [f"{each} @ $.effect[0]" for each in said] == found

@@ -7,7 +7,7 @@ Job step `start` lists and pins the items, each `[[step]]` and each `[[effect]]`
 import anyio.to_thread
 from attrs import evolve
 
-from resumed.schemas import codec
+from resumed.schemas import codec, effecttools
 from resumed.schemas.decisions import (
     Accepted,
     Answer,
@@ -20,8 +20,6 @@ from resumed.schemas.decisions import (
 )
 from resumed.schemas.errors import AuthorError
 from resumed.schemas.frames import Run
-from resumed.schemas.ledger import ToolContract
-from resumed.schemas.programeffects import ProgramEffect
 from resumed.schemas.workflow import (
     Contract,
     Programs,
@@ -59,31 +57,8 @@ def contract_of(programs: Programs, folder: str = "") -> Contract:
         passed=tuple(sorted({name for each in programs.steps for name in each.env_pass or ()})),
         pin=programs.items_pin,
         on_change=programs.items_on_change,
-        effects=tuple(_tool_contract(each) for each in programs.effects),
+        effects=tuple(effecttools.contract_of(each) for each in programs.effects),
         on_unknown=programs.on_unknown,
-    )
-
-
-def _tool_contract(effect: ProgramEffect) -> ToolContract:
-    return ToolContract(
-        tool=effect.name,
-        version=effect.version,
-        target=effect.target,
-        key_lifetime=effect.key_lifetime,
-        look_up=effect.looks_up,
-        absent_is_final=effect.absent_is_final,
-        in_flight=effect.in_flight,
-        unclear_owner=effect.owner,
-        undo=effect.undo,
-        irreversible=effect.irreversible,
-        address=effect.address,
-        account=effect.account,
-        approve=effect.approve,
-        timeout=effect.timeout,
-        at_once=effect.at_once,
-        observe=effect.observes,
-        check_first=effect.check_first,
-        unbound=effect.unbound,
     )
 
 
