@@ -292,7 +292,7 @@ WAITS_FOR_OTHERS = Performing | Reviewing | Asking
 SAYS_OF_EFFECTS = Landed | Refused | NotSent | Absent | Unsure | Checked
 """What a worker answers when it was sent on an errand, and at no other time."""
 
-SAYS_OF_SOURCES = SourceChanged | Compared
+SAYS_OF_SOURCES = (SourceChanged, Compared)
 """What a worker answers by itself, before any step of an author."""
 
 Decided = (

@@ -214,7 +214,7 @@ class Grant:
     facts: Facts | None = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # made at every step and soon gone: quicker so
 class Returned:
     """A handler answered; `output` is the durable artifact made of the offer in the answer, if any."""
 

@@ -89,7 +89,7 @@ class Given:
     """Who reviewed or answered."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # made at every step and soon gone: quicker so
 class Run:
     """Start a try. `items` is filled for job steps only. `log` is the file that the try's output is appended
     to, `scratch` a folder of its own that is removed afterwards: it exists for programs, and a Python worker
@@ -162,7 +162,7 @@ class Ready:
     protocol: int = PROTOCOL
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # made at every step and soon gone: quicker so
 class Returned:
     """A handler answered, and every process its try started is dead."""
 

@@ -77,7 +77,7 @@ class Snapshot:
     """What requests with an id were answered first, by `receipt.key`, oldest first."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # many fields, made at every commit and soon gone: quicker so
 class Changes:
     """Upserts of rows and scalars; `cleared` names scalars emptied, `ended` the units whose try closed."""
 

@@ -9,6 +9,33 @@ from pathlib import Path
 
 import pytest
 
+from resumed.actors.machine import plain
+from resumed.actors.machine.transition import at_large
+from resumed.schemas import events
+from resumed.schemas.instant import Instant
+from resumed.schemas.snapshot import Entry, Snapshot
+
+_step = plain.step
+
+
+@pytest.fixture(autouse=True)
+def plain_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Entry]]:
+    """Wherever the plain step answers, in any test, the law at large is asked too and says the same."""
+    given: list[Entry] = []
+    wrong: list[tuple[Entry, object]] = []
+
+    def asked_twice(snapshot: Snapshot, event: events.Returned, now: Instant) -> Entry | None:
+        entry = _step(snapshot, event, now)
+        if entry is not None:
+            given.append(entry)
+            if entry != (other := at_large(snapshot, event, now)):
+                wrong.append((entry, other))
+        return entry
+
+    monkeypatch.setattr(plain, "step", asked_twice)
+    yield given
+    assert [] == wrong
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test marked `root` is skipped, with the reason, for everybody else."""

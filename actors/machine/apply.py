@@ -3,6 +3,7 @@
 Never decides anything: a newer release must read old lines as they were meant when they were written.
 """
 
+from operator import attrgetter
 from typing import Any
 
 from resumed.schemas import receipt
@@ -14,16 +15,15 @@ SCALARS = (
     *("position", "next", "each", "epoch", "attempt", "pause", "cancel", "expiry", "hold", "outcome"),
     *("budget", "used", "breaker", "clocks", "waits", "sources", "questions"),
 )
+_scalars = attrgetter(*SCALARS)
 CLEARABLE = frozenset({"each", "attempt", "pause", "cancel", "expiry", "hold", "breaker"})
 
 
 def apply_changes(snapshot: Snapshot, changes: Changes) -> dict[str, Any]:
     """The fields of `snapshot` that `changes` gives another value."""
     fields: dict[str, Any] = {name: None for name in changes.cleared if name in CLEARABLE}
-    for name in SCALARS:
-        value = getattr(changes, name)
-        if value is not None:
-            fields[name] = value
+    named = zip(SCALARS, _scalars(changes), strict=True)
+    fields |= {name: value for name, value in named if value is not None}
     if changes.items:
         fields["items"] = snapshot.items.put(changes.items)
     if changes.state:

@@ -3,6 +3,7 @@
 It lives for one call of the law; nothing of it is seen outside before its changes are committed.
 """
 
+from operator import attrgetter
 from typing import Any
 
 from attrs import evolve
@@ -42,6 +43,7 @@ itself under it, however the job was told to end (DESIGN.md, I6)."""
 CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold", "breaker")
 SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "clocks", "waits", "sources", "questions")
 """What a change gives a whole new value, or empties."""
+_scalars = attrgetter(*SCALARS)
 
 
 class Draft:
@@ -236,7 +238,11 @@ class Draft:
         opened = tuple(row for unit, row in self.tries.items() if before.tries.get(unit) is not row)
         # The position permits its own step next; in a fan-out, the step that items enter by.
         step = self.position.at if self.each is None else self.each.start
-        new = {name: after for name in SCALARS if (after := getattr(self, name)) is not getattr(before, name)}
+        new: dict[str, Any] = {
+            name: after
+            for name, after, was in zip(SCALARS, _scalars(self), _scalars(before), strict=True)
+            if after is not was
+        }
         cleared = tuple(name for name, after in new.items() if after is None and name in CLEARABLE)
         if before.next.step != step:
             new["next"] = evolve(before.next, step=step)

@@ -73,19 +73,22 @@ def _least(timed: Timed, now: Instant) -> int:
 def trusted(timed: Timed, now: Instant) -> Instant:
     """This moment on the clocks that limits are kept by: `now` itself while both are believed."""
     clocks = timed.clocks
-    if clocks is not None and not clocks.floor:
-        known = clocks.known
-        # The usual case, decided without a record: it is asked for in every step.
-        apart = (now.wall - now.up) - (known.wall - known.up)
-        if known.boot == now.boot and -TOLERANCE <= apart <= TOLERANCE:
-            return now
+    if clocks is not None and not clocks.floor and agree(clocks.known, now):
+        return now  # the usual case, decided without a record: it is asked for in every step
     wall = sight(timed, now).wall
     return now if wall == now.wall else Instant(wall=wall, boot=now.boot, up=now.up)
+
+
+def agree(known: Instant, now: Instant) -> bool:
+    """True when both clocks have gone the same way since `known`, in one boot."""
+    return known.boot == now.boot and -TOLERANCE <= now.wall - now.up - known.wall + known.up <= TOLERANCE
 
 
 def observed(timed: Timed, now: Instant) -> Clocks | None:
     """What is to be recorded of the clocks with this moment; None when all of it is on record."""
     clocks = timed.clocks
+    if clocks is not None and clocks.jumped is None and not clocks.floor and agree(clocks.known, now):
+        return None  # the usual case, decided without a record
     seen = sight(timed, now)
     here = Instant(wall=seen.wall, boot=now.boot, up=now.up)
     if clocks is None or clocks.known.boot != now.boot:
@@ -111,6 +114,8 @@ def is_unread(timed: Timed, now: Instant) -> bool:
 
 def doubt(timed: Timed, now: Instant, deadline: Instant | None, waits: tuple[Wait, ...]) -> str:
     """Why the clocks hold a job with these limits; empty when they do not, or a person has said to go on."""
+    if deadline is None and not waits:
+        return ""  # no moment that a clock would decide about
     clocks = observed(timed, now) or timed.clocks
     if clocks is not None and clocks.accepted:
         return ""

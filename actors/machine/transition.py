@@ -10,7 +10,19 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 
-from . import course, errands, extend, hearing, outcomes, receipts, reckoning, requests, unsettled, work
+from . import (
+    course,
+    errands,
+    extend,
+    hearing,
+    outcomes,
+    plain,
+    receipts,
+    reckoning,
+    requests,
+    unsettled,
+    work,
+)
 from .draft import Draft
 from .verdict import Unchanged, Verdict
 
@@ -47,6 +59,13 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
 
     Pure: the snapshot is not touched, and the same three arguments always give the same answer.
     """
+    if isinstance(event, events.Returned) and (entry := plain.step(snapshot, event, now)) is not None:
+        return entry
+    return at_large(snapshot, event, now)
+
+
+def at_large(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict:
+    """The same by the whole law, for any event."""
     name, decider, law = ROUTES[type(event)]
     event = _legible(event)
     if decider == "person" and (answered := receipts.known(snapshot, event, now)) is not None:

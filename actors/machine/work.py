@@ -46,7 +46,11 @@ from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
 
-_OF_ITEMS = decisions.NextStep | decisions.Accepted | decisions.LeftOut | decisions.SourceChanged
+# Tuples: a union is made anew each time it is written in a test, and asked more slowly than a tuple.
+_OF_ITEMS = (decisions.NextStep, decisions.Accepted, decisions.LeftOut, decisions.SourceChanged)
+_OF_THE_JOB = (decisions.GoTo, decisions.FanOut, decisions.Finished)
+_BRINGS_ITEMS = (decisions.GoTo, decisions.FanOut)
+_GOES_ON = (decisions.NextStep, decisions.GoTo, decisions.FanOut)
 
 NEITHER = (
     *(decisions.TryAgain, decisions.CutOff, decisions.Later),
@@ -140,9 +144,9 @@ def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
     item = unit.id != ""
     if isinstance(decided, decisions.SAYS_OF_EFFECTS):
         return f"step {unit.at}: {type(decided).__name__} is no answer to a try of a step"
-    if isinstance(decided, _OF_ITEMS) and not item:
+    if not item and isinstance(decided, _OF_ITEMS):
         return f"step {unit.at}: {type(decided).__name__} is a decision about an item, not about the job"
-    if isinstance(decided, decisions.GoTo | decisions.FanOut | decisions.Finished) and item:
+    if item and isinstance(decided, _OF_THE_JOB):
         return f"step {unit.at}: {type(decided).__name__} is a decision about the job, not about an item"
     wants: list[tuple[str, StepKind]] = []
     if isinstance(decided, decisions.NextStep):
@@ -157,8 +161,8 @@ def _problem(draft: Draft, unit: Item, decided: decisions.Decided) -> str:
         seconds = decided.seconds if isnan(decided.seconds) else _pause(draft, decided)
         if not seconds <= durations.MOST:
             return f"step {unit.at}: cannot wait {seconds} seconds, the most is {durations.MOST:.0f}"
-    if isinstance(decided, decisions.GoTo | decisions.FanOut):
-        names = [new.id for new in decided.items or ()]
+    if isinstance(decided, _BRINGS_ITEMS) and decided.items:
+        names = [new.id for new in decided.items]
         if len(set(names)) < len(names) or "" in names:
             return f"step {unit.at} names an item twice, or by an empty name"
     for name, kind in wants:
@@ -178,7 +182,7 @@ def _text_problem(unit: Item, answer: decisions.Answer) -> str:
         if isinstance(answer.decided, decisions.NextStep):
             what, name = "data", ""
             strict.check_json_text(answer.decided.data, "")
-        elif isinstance(answer.decided, decisions.FanOut | decisions.GoTo):
+        elif isinstance(answer.decided, _BRINGS_ITEMS):
             what = "inputs of"
             for new in answer.decided.items or ():
                 name = new.id
@@ -202,7 +206,7 @@ def _decided(draft: Draft, unit: Item, decided: decisions.Decided, output: Artif
             output = evolve(output, revision=unit.output.revision + 1)  # done once before, and begun again
         draft.put(evolve(unit, state=ItemState.DONE, output=output, outputs=(), code="", reason=""))
         return "done"
-    if isinstance(decided, decisions.NextStep | decisions.GoTo | decisions.FanOut):
+    if output is not None and isinstance(decided, _GOES_ON):
         unit = handing.keep(unit, output)
     if isinstance(decided, decisions.NextStep):
         if decided.waits and not handing.has_come(draft, decided.step):

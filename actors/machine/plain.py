@@ -1,0 +1,133 @@
+"""The plain step: a step of the job that goes on to another, decided in one go; it is no law of its own.
+
+Where it answers, it answers what the law at large would, in a third of the time; the tests ask both wherever
+they decide anything. It answers only while every field that it does not know, of the job and of the event,
+holds its default: a rule that brings fields of its own need not know of it.
+"""
+
+from operator import attrgetter
+from typing import Any
+
+from attrs import NOTHING, fields
+
+from resumed.schemas import decisions, events, strict
+from resumed.schemas.durations import MOST
+from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.instant import Instant, later
+from resumed.schemas.job import ItemState, Try
+from resumed.schemas.records import replaced
+from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
+from resumed.schemas.workflow import StepKind
+
+from . import limits, reckoning
+
+
+def _others(kind: type[Any], *known: str) -> tuple[Any, Any]:
+    """What reads all fields of a record but the known ones, and the defaults they have."""
+    rest = [each for each in fields(kind) if each.name not in known]
+    made = [each.default.factory() if hasattr(each.default, "factory") else each.default for each in rest]
+    if NOTHING in made:
+        raise TypeError(f"{kind.__name__} has a field without a default that the plain step does not know")
+    # What reads one field alone gives it bare.
+    return attrgetter(*(each.name for each in rest)), tuple(made) if len(made) > 1 else made[0]
+
+
+_of_job, _FREE = _others(
+    Snapshot,
+    *(
+        "job",
+        "contract",
+        "code_version",
+        "sequence",
+        "epoch",
+        "newest",
+        "last_transition",
+        "position",
+        "next",
+    ),
+    *("state", "items", "attempt", "tries", "budget", "used", "clocks", "effects", "receipts"),
+)
+_of_event, _BARE = _others(events.Returned, "unit", "epoch", "number", "answer")
+_of_answer, _SPENT_NOTHING = _others(decisions.Answer, "decided", "state")
+_of_goto, _ALONE = _others(decisions.GoTo, "step")
+_of_try, _RUNS = _others(
+    Try, *("epoch", "item", "number", "step", "occurrence", "started", "until", "worker")
+)
+
+
+def step(snapshot: Snapshot, event: events.Returned, now: Instant) -> Entry | None:
+    """The entry for a handler's answer that the job goes on at another of its own steps, in the slot that the
+    try held; None where anything else is to be considered."""
+    answer = event.answer
+    decided = answer.decided
+    row = snapshot.tries.get("")
+    if (
+        type(decided) is not decisions.GoTo
+        or event.unit != ""
+        or row is None
+        or (row.epoch, row.number) != (event.epoch, event.number)
+        or len(snapshot.tries) != 1
+        or _of_goto(decided) != _ALONE
+        or _of_event(event) != _BARE
+        or _of_answer(answer) != _SPENT_NOTHING
+        or _of_try(row) != _RUNS
+        or len(snapshot.effects)
+        or _of_job(snapshot) != _FREE
+    ):
+        return None
+    clocks = snapshot.clocks
+    contract = snapshot.contract.step(decided.step)
+    if (
+        clocks is None
+        or clocks.jumped is not None
+        or clocks.floor
+        or not reckoning.agree(clocks.known, now)
+        or snapshot.attempt is None
+        or contract is None
+        or contract.kind is not StepKind.JOB
+        or limits.reached(snapshot, now)
+    ):
+        return None
+    try:
+        for text in answer.state.values():
+            strict.check_json_text(text, "")
+    except FaultyInputError:
+        return None
+    return _entry(snapshot, event, decided.step, row.worker, now, min(contract.timeout, MOST))
+
+
+def _entry(
+    snapshot: Snapshot, event: events.Returned, name: str, worker: str, now: Instant, timeout: float
+) -> Entry:
+    """The position enters the step and its next try starts."""
+    position = replaced(
+        snapshot.position,
+        state=ItemState.IN_PROGRESS,
+        at=name,
+        occurrence=snapshot.position.occurrence + 1,
+        tries=snapshot.position.tries + 1,
+        failures=0,
+        crashes=1,
+        not_before=None,
+        started=now,
+        ended=None,
+        data="{}",
+        code="",
+        reason="",
+    )
+    started = Try(
+        epoch=snapshot.epoch,
+        item="",
+        number=position.tries,
+        step=name,
+        occurrence=position.occurrence,
+        started=now,
+        until=later(now, timeout),
+        worker=worker,
+    )
+    permitted = None if snapshot.next.step == name else replaced(snapshot.next, step=name)
+    return Entry(
+        transition="returned",
+        decision=Decision(by="author", rule="returned", choice=f"goto {name}"),
+        changes=Changes(tries=(started,), position=position, next=permitted, state=dict(event.answer.state)),
+    )
