@@ -64,7 +64,7 @@ NOT_PLAIN: dict[str, Any] = {
 
 @pytest.mark.parametrize("why", NOT_PLAIN)
 def test_anything_else_is_the_laws(why: str) -> None:
-    """Whatever else there is to be considered, of the answer or of the job, the plain step leaves it alone."""
+    """Whatever else there is to be considered, of the answer or the job, the plain step leaves it."""
     play, event = begun()
     snapshot = play.snapshot
     for name, value in NOT_PLAIN[why].items():
