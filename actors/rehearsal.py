@@ -11,15 +11,15 @@ import anyio
 import anyio.abc
 from attrs import evolve
 
-from resumed.schemas import codec, decisions, events, frames, inputs, templates
+from resumed.schemas import codec, decisions, events, frames
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Try
 from resumed.schemas.snapshot import Entry, Line, Snapshot
 from resumed.schemas.views import CommandRow, PreviewView
-from resumed.schemas.workflow import Contract, Pinning, Programs, ProgramStep
+from resumed.schemas.workflow import Contract, Pinning, Programs
 from resumed.store.layout import Layout
 
-from . import errand, places, scratch, shown
+from . import errand, places, rehearsed, scratch, shown
 from .clock import Clock
 from .containment import Containment
 from .disk import Disk
@@ -27,7 +27,7 @@ from .errand import Errand
 from .machine.apply import apply
 from .machine.draft import Draft
 from .machine.transition import transition
-from .worker import values
+from .worker import course
 
 PATIENCE = 60.0
 """Seconds that listing the items may take."""
@@ -76,7 +76,8 @@ class Rehearser:
         ids = tuple(item.id for item in listed.items)
         folder = self._layout.job(job.id)
         commands = tuple(_commands(listed, programs, folder, self._layout.scratch))
-        return evolve(view, items=len(ids), first=ids[:FIRST], commands=commands, said=said)
+        note = "; ".join(rehearsed.asks(programs))
+        return evolve(view, items=len(ids), first=ids[:FIRST], commands=commands, said=said, note=note)
 
     async def _list(self, snapshot: Snapshot) -> tuple[decisions.Answer | str, str]:
         """The answer of the step that lists, or why there is none; and what was said meanwhile."""
@@ -147,38 +148,27 @@ def _commands(snapshot: Snapshot, programs: Programs, folder: Path, root: Path) 
     before: list[str] = []
     # What each unit's first tries are numbered: the job's own comes after the one that listed.
     ordinals = {True: 0, False: 1}
-    for step in programs.steps:
-        ordinals[step.each] += 1
-        units = [item.id for item in snapshot.items][:left] if step.each else [""]
+    for place in course.places_of(programs):
+        ordinals[place.each] += 1
+        units = [item.id for item in snapshot.items][:left] if place.each else [""]
         for unit in units:
             row = Try(
                 epoch=1,
                 item=unit,
-                number=ordinals[step.each],
-                step=step.name,
-                occurrence=ordinals[step.each],
+                number=ordinals[place.each],
+                step=place.name,
+                occurrence=ordinals[place.each],
                 started=snapshot.newest,
                 until=snapshot.newest,
                 worker=_WORKER,
             )
             frame = shown.run(snapshot, row, folder, places.scratch_folder(root, snapshot.job.id, row))
-            yield from _of_try(programs, step, frame, before)
+            yield from rehearsed.commands(programs, place, frame, before)
         left -= len(units)
-        before.append(step.name)
+        if place.step is not None:
+            before.append(place.name)
         if left <= 0:
             return
-
-
-def _of_try(
-    programs: Programs, step: ProgramStep, frame: frames.Run, before: list[str]
-) -> Iterator[CommandRow]:
-    found = values.of_unit(programs, frame)
-    found |= {f"outputs.{name}": values.output_file(frame, name) for name in before}
-    found |= {f"inputs.{each.name}": inputs.HIDDEN for each in programs.inputs if each.private}
-    for name, argv in (("prepare", step.prepare), ("run", step.run), ("verify", step.verify)):
-        if argv:
-            words = tuple(templates.fill_word(word, found) for word in argv)
-            yield CommandRow(item=frame.item, step=step.name, program=name, argv=words)
 
 
 def _tail(log: Path) -> str:

@@ -35,11 +35,30 @@ def contract_view(answer: dict[str, Any], width: int) -> list[str]:
             if key not in TOLD
         }
         lines += [f"  {line}" for line in facts(named, width - 2)]
+    for effect in definition.get("effects", ()):
+        lines += ["", *wrap(_effect(effect), width)]
+        named = {clean(key, 20): _plain(value) for key, value in effect.items() if key not in TOLD_OF_EFFECT}
+        lines += [f"  {line}" for line in facts(named, width - 2)]
     return lines
 
 
 TOLD = frozenset({"name", "timeout", "tries", "repeatable", "backoff_first", "backoff_max", "crashes"})
 """Keys of a step that its first line tells."""
+
+
+TOLD_OF_EFFECT = frozenset({"name", "after", "each", "target", "address", "account", "approve"})
+
+
+def _effect(effect: dict[str, Any]) -> str:
+    where = " ".join(clean(effect.get(key, ""), 300) for key in ("target", "address", "account")).strip()
+    rule = effect.get("approve")
+    who = "nobody is asked"
+    if rule is not None:
+        who = f"approved by {clean(' or '.join(rule.get('by', ())), 300) or 'an approver'}"
+        who += f" ({rule['quorum']} of them)" if rule.get("quorum", 1) > 1 else ""
+    each = "each item" if effect.get("each", True) else "once"
+    name, after = clean(effect["name"], 64), clean(effect["after"], 64)
+    return f"effect {name}: {each}, after {after}, to {where}, {who}"
 
 
 def _step(step: dict[str, Any]) -> str:

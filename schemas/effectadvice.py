@@ -7,6 +7,8 @@ from .ledger import ToolContract
 from .programeffects import HttpAsk, HttpSend, ProgramEffect
 from .workflow import InputType, Programs
 
+BEARERS = frozenset(("authorization", "cookie", "x-api-key", "x-auth-token", "private-token"))
+"""Headers that bear credentials, as targets commonly name them."""
 LOCAL = ("http://127.", "http://localhost", "http://[::1]")
 
 
@@ -39,6 +41,7 @@ def of_effect(programs: Programs, effect: ProgramEffect, tool: ToolContract) -> 
         yield "irreversible, and nobody is asked"
     yield from _uncovered(programs, effect)
     yield from _in_clear(effect)
+    yield from _written_down(effect)
 
 
 def _names(http: HttpSend | HttpAsk) -> set[str]:
@@ -73,6 +76,16 @@ def _in_clear(effect: ProgramEffect) -> Iterator[str]:
             continue
         secret = any(name.startswith("secrets.") for name in _names(http))
         yield f"{key} goes over the network in clear{', with a credential' if secret else ''}: use https"
+
+
+def _written_down(effect: ProgramEffect) -> Iterator[str]:
+    """Headers that bear credentials, and whose values stand in the file."""
+    requests = (effect.send_http, effect.look_up_http, effect.observe_http)
+    for http in requests:
+        for name, text in http.headers.items() if http is not None else ():
+            secret = any(one.startswith("secrets.") for one in templates.names(text))
+            if name.lower() in BEARERS and not secret:
+                yield f"the header {name} is written in the file, stored and shown: use a credential"
 
 
 def programs_of(effect: ProgramEffect) -> Iterator[tuple[str, str]]:

@@ -87,7 +87,7 @@ class CommandRow:
     item: str
     step: str
     program: str
-    """`prepare`, `run` or `verify`."""
+    """`prepare`, `run` or `verify`, or `send` of an effect; that of a request is its method and URL."""
     argv: tuple[str, ...]
     """Private inputs are hidden. `WORKER` stands for the name of a worker that is not there yet."""
 

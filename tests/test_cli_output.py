@@ -114,6 +114,17 @@ DEFINITION = {
             "tries": 2,
         }
     ],
+    "effects": [
+        {
+            "name": "put",
+            "after": "convert",
+            "target": "cms",
+            "address": "https://cms",
+            "send": ["send", "{outputs.convert}"],
+            "irreversible": True,
+            "approve": {"by": ["group:curators"], "quorum": 2},
+        }
+    ],
 }
 STEP = {
     "name": "convert",
@@ -147,6 +158,10 @@ def test_contract_screen() -> None:
         "step convert: each item, 2 tries of 6h00m, repeatable",
         "  run        ffmpeg -i '{source}' 'a b'",
         "  env_set    TOKEN = s3cret",
+        "",
+        "effect put: each item, after convert, to cms https://cms, approved by group:curators (2 of them)",
+        "  send       send '{outputs.convert}'",
+        "  irreversible True",
     ] == render_contract.contract_view(ANSWER, 100)
 
 
@@ -163,7 +178,10 @@ def test_secrets_of_a_contract_are_not_shown() -> None:
 def test_hostile_contract_reaches_no_terminal(evil: str) -> None:
     """Whatever a workflow file says: nothing of it is obeyed."""
     steps = [{"name": "convert", "run": [evil], evil: evil}]
-    definition = json.dumps({"inputs": [{"name": evil}], "items": {evil: evil}, "steps": steps})
+    effect = {"name": evil, "after": evil, "target": evil, "approve": {"by": [evil]}, evil: evil}
+    definition = json.dumps(
+        {"inputs": [{"name": evil}], "items": {evil: evil}, "steps": steps, "effects": [effect]}
+    )
     contract = {**ANSWER["contract"], "description": evil, "definition": definition}  # type: ignore[dict-item]
     lines = render_contract.contract_view({**ANSWER, "contract": contract}, 10_000)
 

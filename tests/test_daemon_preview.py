@@ -39,12 +39,39 @@ run = ["echo", "{item}", "{outputs.say}", "{output}x", "{kept}", "{key}", "{atte
 output.from = "stdout"
 repeatable = true
 """
+LABEL = """
+version = 1
+inputs.page = {}
+[[step]]
+name = "draft"
+run = ["draft", "--token={secrets.model}"]
+secrets = ["model"]
+review = { by = "group:curators" }
+repeatable = true
+[[effect]]
+name = "publish"
+target = "cms"
+secrets = ["cms"]
+approve = { by = ["user:lee", "group:curators"], when = 'inputs.page != "test"' }
+[effect.send]
+method = "PUT"
+url = "https://cms.example/{inputs.page}"
+body = "{outputs.draft}"
+headers = { A = "{secrets.cms}" }
+statuses = { landed = [200] }
+[[effect]]
+name = "tell"
+target = "list"
+approve = false
+each = false
+send = ["tell", "{inputs.page}", "{key}", "{job}"]
+"""
 
 
 @pytest.fixture(scope="module", params=LOOPS)
 def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     made = Daemon(tmp_path_factory.mktemp("daemon"), request.param)
-    for name, text in (("shrink", SHRINK), ("listed", LISTED % (made.root / "ran"))):
+    for name, text in (("shrink", SHRINK), ("listed", LISTED % (made.root / "ran")), ("label", LABEL)):
         (made.workflows / f"{name}.toml").write_text(text)
         (made.workflows / f"{name}.toml").chmod(0o644)
     made.start()
@@ -171,3 +198,28 @@ def test_what_would_be_refused_is_refused(case: str, daemon: Daemon) -> None:
     found, told = rehearse(daemon, job)
 
     assert (code, True) == (found, said in told), told
+
+
+def test_effects_are_shown_as_they_would_be_asked_for(daemon: Daemon) -> None:
+    """What is known only when it is sent stays a placeholder; credentials are named; who is asked is said."""
+    job = {"workflow": "label", "id": "label", "inputs": {"page": "a b"}, "items": ["seven"]}
+    code, said = rehearse(daemon, job, "--json")
+    view = json.loads(said)["preview"]
+
+    assert 0 == code
+    assert [
+        ["draft", "--token=$RESUMED_CREDENTIALS/model"],
+        ["PUT", "https://cms.example/a%20b"],
+        ["tell", "a b", "{key}", "label"],
+    ] == [row["argv"] for row in view["commands"]]
+    assert [("seven", "run"), ("seven", "send"), ("", "send")] == [
+        (row["item"], row["program"]) for row in view["commands"]
+    ]
+    assert [
+        "what draft makes waits for group:curators",
+        (
+            "publish writes to cms (https://cms.example): when user:lee or group:curators said yes, who is "
+            'asked where inputs.page != "test"'
+        ),
+        "tell writes to list: nobody is asked",
+    ] == view["note"].split("; ")

@@ -98,6 +98,15 @@ def test_an_accepted_draft_goes_on_with_its_text() -> None:
     assert play.snapshot == folded(play.lines)
 
 
+def test_an_accepted_text_takes_the_place_of_what_its_step_made() -> None:
+    """Where a draft bears its step's name, later steps find the text that was accepted."""
+    play = at_review(then="write", kept=evolve(FIRST, name="read"))
+    play.does(approve(of=evolve(FIRST, name="read"), text=BETTER))
+    (made,) = play.unit("a").outputs
+
+    assert ("read", BETTER.text, 2) == (made.name, made.text, made.revision)
+
+
 def test_an_accepted_draft_without_a_next_step_is_the_output() -> None:
     """The item is done with the text, and the fan-out goes on."""
     play = at_review()

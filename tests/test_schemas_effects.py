@@ -482,6 +482,10 @@ ADVICE = {
         ),
         ["send goes over the network in clear, with a credential: use https"],
     ),
+    "a credential in the file": (
+        put_with('url = "https://h/p"\nheaders = { Authorization = "Bearer abc" }'),
+        ["the header Authorization is written in the file, stored and shown: use a credential"],
+    ),
     "a path that nothing covers": (
         'approve = {}\nundo = "x"\ndedup = "1d"\nsend = ["s", "{inputs.page}"]',
         ["what lies at {inputs.page} is not covered by an approval: name it in sources"],

@@ -17,7 +17,7 @@ from resumed.schemas.workflow import StepKind
 
 from . import rounds
 from .draft import Draft
-from .handing import enter
+from .handing import enter, keep
 
 CODE = "review"
 """The code of an item whose draft waits to be looked at."""
@@ -140,6 +140,9 @@ def given(snapshot: Snapshot, unit: str) -> frames.Given | None:
 def led(draft: Draft, unit: Item, row: Review) -> None:
     """The item is done with the text, or goes on with it."""
     if row.then:
+        if row.draft.name == row.step:
+            # A program's output, named by its step: what later steps find is the text that was accepted.
+            unit = keep(unit, row.draft)
         unit = enter(unit, row.then, data=row.data)
         put(draft, evolve(row, led=unit.occurrence))
     else:

@@ -97,7 +97,7 @@ def _argv(effect: ProgramEffect, bound: Mapping[str, str]) -> dict[str, Any]:
 def _http(http: HttpSend, bound: Mapping[str, str]) -> dict[str, Any]:
     call: dict[str, Any] = {
         "method": http.method,
-        "url": templates.fill_some(http.url, _quoted(bound)),
+        "url": url_of(http, bound),
         "headers": {name: templates.fill_some(text, bound) for name, text in http.headers.items()},
     }
     if http.key_header:
@@ -107,6 +107,11 @@ def _http(http: HttpSend, bound: Mapping[str, str]) -> dict[str, Any]:
     else:
         call["body"] = templates.fill_some(http.body, bound)
     return call
+
+
+def url_of(http: HttpSend, values: Mapping[str, str]) -> str:
+    """The URL with the values that are known."""
+    return templates.fill_some(http.url, _quoted(values))
 
 
 def _mapped(value: Any, change: Any) -> Any:
