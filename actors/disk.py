@@ -10,6 +10,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -29,6 +30,10 @@ MOST_FLIGHTS = 16
 """Groups of commits that the kernel may be at work on at once; past it a thread waits for its own."""
 Done = Callable[[BaseException | None], None]
 """Hears that a line is durable (None), or why nobody knows: a CommitError."""
+
+
+LEFT_AFTER = 0.2
+"""Seconds after which a thread that hangs is left at the end, where nothing depends on it."""
 
 
 class Disk(Protocol):
@@ -137,9 +142,13 @@ class _Flight:
 
 
 class ThreadDisk:
-    """A small pool of threads; `run` must be running for calls to be answered."""
+    """A small pool of threads; `run` must be running for calls to be answered.
 
-    def __init__(self, threads: int = THREADS) -> None:
+    At its end it waits for what its threads do, unless it is told not to (`waits`): one that hangs is left.
+    """
+
+    def __init__(self, threads: int = THREADS, *, waits: bool = True) -> None:
+        self._waits = waits
         self._calls: deque[_Call | None] = deque()
         self._commits: deque[_Commit] = deque()
         self._sleepers: deque[None] = deque()
@@ -283,6 +292,25 @@ class ThreadDisk:
         result: T = call.result
         return result
 
+    async def call_within(self, seconds: float, function: Callable[..., T], *args: Any) -> T | None:
+        """The function's result or its error; None when no thread had it within so many seconds.
+
+        It is let go then, and runs to its end for nobody: only for what changes nothing.
+        """
+        if not self._open:
+            raise GoneError("cannot reach the disk: its threads have ended")
+        call = _Call(function, args)
+        self._hand_over(call)
+        with anyio.move_on_after(seconds):
+            await call.done.wait()
+            if call.error is not None:
+                raise call.error
+            result: T = call.result
+            return result
+        with suppress(ValueError):
+            self._calls.remove(call)
+        return None
+
     async def append(self, journal: Journal, raw: bytes, sequence: int, digest: str) -> None:
         """The line is durable, or CommitError, once a thread has seen to it."""
         over = Bell()
@@ -323,9 +351,11 @@ class ThreadDisk:
             for _ in self._threads:
                 self._hand_over(None)
             for thread in self._threads:
-                thread.join()
-            self._ring()
-            os.close(self._bell)
+                thread.join(None if self._waits else LEFT_AFTER)
+            if not any(thread.is_alive() for thread in self._threads):
+                # Else the number stays taken: one that hangs still rings it when it ends.
+                self._ring()
+                os.close(self._bell)
 
     def close(self) -> None:
         """End `run` once what was handed over is done."""

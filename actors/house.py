@@ -21,18 +21,21 @@ from resumed.store import admission
 from resumed.store.layout import Layout
 
 from . import containment, scratch
+from .bounds import Bounds
 from .clock import Clock
 from .containment import Containment
 from .controlgroups import Groups
 from .describe import Describer
 from .disk import ThreadDisk
 from .door import Door, Workflows
+from .names import Names
 from .pools import Worker
 from .pulse import Pulse
 from .reception import Reception
 from .rehearsal import Rehearser
 from .supervisor import Supervisor
 from .trouble import DiskTrouble, WatchedDisk
+from .witness import Alone, Authority
 from .workers import WorkerProcess
 
 logger = logging.getLogger(__name__)
@@ -69,12 +72,15 @@ class House:
         shelf: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]],
         groups: Groups | None = None,
         credentials: str = "",
+        authority: Authority | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         self.layout = layout
         self._contained = Containment(groups)
         self._disk = ThreadDisk()
         self._reads = ThreadDisk()
         self._places = ThreadDisk()
+        self._names = Names()
         self._group: anyio.abc.TaskGroup | None = None
         self._outer: anyio.abc.TaskGroup | None = None
         self._threads = Pulse(self._disk, self._reads)
@@ -92,6 +98,9 @@ class House:
         self.supervisor.workshop.is_disk_trouble = self.trouble.noticed
         self.supervisor.workshop.credentials = credentials
         self.supervisor.ease = self.trouble.ease
+        witness = self.supervisor.witness
+        witness.authority, witness.look = authority or Alone(), self._names.look
+        witness.bounds = bounds or Bounds()
         house = {
             "release": release.VERSION,
             "store": str(layout.root),
@@ -113,6 +122,7 @@ class House:
             rehearse=self._rehearser.rehearse,
             groups=groups,
         )
+        witness.placed = self.jobs.unplaced
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled; started once every job has its place and may be asked about."""
@@ -123,6 +133,7 @@ class House:
                 outer.start_soon(self._disk.run)
                 outer.start_soon(self._reads.run)
                 outer.start_soon(self._places.run)
+                outer.start_soon(self._names.run)
                 self._outer = outer
                 await self._settle()
                 async with anyio.create_task_group() as group:
@@ -136,6 +147,7 @@ class House:
                 self._disk.close()
                 self._reads.close()
                 self._places.close()
+                self._names.close()
 
     async def _settle(self) -> None:
         """Know what became of the workers of before; clear away what no job names."""
@@ -207,6 +219,10 @@ class House:
     def beats(self) -> bool:
         """Whether the disk's threads have moved since this was asked last; true while they are not there."""
         return self._outer is None or self._threads.beats(self._outer)
+
+    def bound(self, bounds: Bounds) -> None:
+        """What rules of approval say at most, from now on."""
+        self.supervisor.witness.bounds = bounds
 
     def allow_workers(self, most: int) -> None:
         """How many workers there may be from now on; those that are too many end when they are idle."""

@@ -22,7 +22,7 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snap
 from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
-from . import acting, outputs, receipts, straight
+from . import acting, outputs, receipts, straight, witness
 from .clock import Clock
 from .entry import JobEntry
 from .machine import due
@@ -32,6 +32,7 @@ from .machine.verdict import Unchanged, Verdict
 from .mailbox import Answered, Message, Offered
 from .straight import Drawn, Straight
 from .trouble import Ease
+from .witness import Witness
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class House(straight.House, acting.House, Protocol):
 
     clock: Clock
     ease: Ease
+    witness: Witness
 
     def adopted(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
         """This snapshot is in force; look again when `due` names the next instant after `now`."""
@@ -151,13 +153,18 @@ class JobActor:
             event = message.event
             if isinstance(event, events.Returned) and outputs.is_to_keep(event):
                 message.event = await self.house.publisher.keep(self.entry, event)
+        if any(witness.concerns(self.snapshot, message.event) for message in messages):
+            now = self.house.clock.now()
+            await self.house.witness.attach(self.snapshot, self.entry.uid, messages, now)
         await self._decide(messages)
 
     def waits_for_more(self, messages: list[Message]) -> bool:
-        """True when an output must be kept before these are decided."""
+        """True when something must be kept, or found out, before these are decided."""
         for message in messages:
             event = message.event
             if isinstance(event, events.Returned) and outputs.is_to_keep(event):
+                return True
+            if witness.concerns(self.snapshot, event):
                 return True
         return False
 

@@ -7,9 +7,10 @@ decided again by whoever comes next; a person's request in hand is answered, sin
 from collections.abc import Callable
 
 import anyio
-from attrs import define
+from attrs import define, field
 
 from resumed.schemas import events
+from resumed.schemas.approvals import Facts
 from resumed.schemas.errors import ResumedError
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Entry, Snapshot
@@ -49,9 +50,13 @@ class Reply:
 
 @define(eq=False)
 class Offered:
-    """A slot of `worker` is offered to the job: it starts what is wanted, or gives the slot back."""
+    """A slot of `worker` is offered to the job: it starts what is wanted, or gives the slot back.
+
+    `facts`, by effect, are what was found out for those that may be let go in it.
+    """
 
     worker: str
+    facts: dict[str, Facts] = field(factory=dict)
 
 
 @define(eq=False)

@@ -30,6 +30,7 @@ from .controlgroups import Groups
 from .door import Door
 from .finder import HINDERED, Finder, Located
 from .lookback import Lookback, Piece
+from .machine.asks import InForce
 from .machine.transition import transition
 from .mailbox import Message, Reply
 from .once import Ask, Once
@@ -203,6 +204,20 @@ class Reception:
     async def placed(self, pid: int, start: int | None, uid: int) -> Placement:
         """Where a process stands to the process trees of attempts: whose of them it may be part of."""
         return await placing.placed(self._supervisor, self._groups, pid, start, uid, self._outsiders)
+
+    async def unplaced(self, person: Person) -> str:
+        """Why the process that a person gives a command from is not outside the trees of all attempts; empty
+        when it is. A dropped file comes from no process that is there."""
+        if person.via != "socket":
+            return ""
+        if person.pid is None:
+            return "nobody can tell which process it came from"
+        found = await self.placed(person.pid, person.start, person.uid)
+        return "" if found.outside else found.why or "it comes from within an attempt"
+
+    def in_force(self, workflow: str) -> InForce:
+        """The rule in force today for a tool of the workflow, as its contract states it."""
+        return self._supervisor.witness.in_force(workflow)
 
     def rows(self, sight: Sight = EVERYTHING) -> list[JobRow]:
         """The open jobs in sight, oldest first; those that cannot be read as quarantined."""

@@ -50,6 +50,7 @@ from .sleepers import Sleepers
 from .straight import Round
 from .timers import Timers
 from .trouble import Ease, nothing_to_give
+from .witness import Witness
 from .workshop import Workshop
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class Supervisor:
         self.reads = disk if reads is None else reads
         """Where whole jobs are read: a read that hangs must not take the threads that commit."""
         self.ease: Ease = nothing_to_give
+        self.witness = Witness()
         self.admissions = Admissions(layout, disk)
         self.publisher = Publisher(self, disk, disk if places is None else places)
         self.draining = False

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, field, fields, frozen
 
+from resumed.actors.bounds import Bounds
 from resumed.schemas import codec, durations, tomltext
 from resumed.schemas.errors import FaultyInputError
 
-from . import rights
+from . import policy, rights
 from .grants import Grant, problems_of
+from .policy import Approvals
 
 ROOT = 0
 MAX_BYTES = 1024 * 1024
@@ -37,6 +39,8 @@ class Config:
     """The most worker processes at a time."""
     grants: tuple[Grant, ...] = ()
     """What others than root and the daemon's own user may do."""
+    approvals: Bounds = field(factory=Bounds)
+    """What rules of approval say at most."""
     socket_group: str | None = None
     """The only group that may connect; None: everybody once there are grants, else our user alone."""
     credentials: Path | None = None
@@ -57,6 +61,7 @@ class _File:
     socket_group: str | None = None
     credentials: str | None = None
     grant: tuple[Grant, ...] | None = None
+    approvals: Approvals | None = None
 
 
 def own_home(config: Config, environ: Mapping[str, str], uid: int) -> Path | None:
@@ -67,6 +72,15 @@ def own_home(config: Config, environ: Mapping[str, str], uid: int) -> Path | Non
     home = _home(environ)
     alone = uid == ROOT or home == Path("/") or config.state == home or config.state in home.parents
     return None if alone else home
+
+
+def bounds(config: Config, environ: Mapping[str, str], uid: int) -> Bounds:
+    """What rules of approval say at most: as configured, and whether one person has the daemon alone.
+
+    That is a user's own daemon which grants nothing to anybody else.
+    """
+    alone = own_home(config, environ, uid) is not None and not config.grants
+    return evolve(config.approvals, alone=alone)
 
 
 def default_file(environ: Mapping[str, str], uid: int) -> Path:
@@ -177,6 +191,8 @@ def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
     if not 1 <= whole["workers"] <= 1000:
         problems.append(f"expected 1 to 1000, got {whole['workers']} @ $.workers")
     problems += problems_of(whole.get("grant", ()), "$.grant")
+    written = whole.get("approvals", Approvals())
+    problems += policy.problems_of(written, "$.approvals")
     empty = [name for name in _PLACES if whole.get(name) == "" or "\0" in whole.get(name, "")]
     problems += [f"expected a path @ $.{name}" for name in empty]
     if problems:
@@ -191,6 +207,7 @@ def _checked(chosen: _File, defaults: _File, path: Path) -> Config:
         stop_timeout=seconds,
         workers=whole["workers"],
         grants=whole.get("grant", ()),
+        approvals=policy.bounds(written),
         socket_group=whole.get("socket_group"),
         credentials=_absolute(whole["credentials"]) if "credentials" in whole else None,
     )

@@ -219,6 +219,19 @@ class Grants:
             return self.permit(uid, ())
         return await to_thread.run_sync(self.permit_of_owner, uid)
 
+    def is_ours(self, uid: int) -> bool:
+        """Whether that user may do everything."""
+        return uid in self.ours
+
+    def roles(self, uid: int, gids: Iterable[int], whose: Whose) -> tuple[str, ...]:
+        """The roles that a user in these groups has over a job."""
+        permit = self.permit(uid, gids)
+        return tuple(role.value for role in Role if permit.over(role, whose))
+
+    def may_ask(self, uid: int, gids: Iterable[int], workflow: str) -> bool:
+        """Whether a user in these groups may hand in jobs of the workflow."""
+        return self.permit(uid, gids).of_workflow(Role.SUBMITTER, workflow)
+
     def permit_of_owner(self, uid: int) -> Permit:
         """What the owner of a file may do, by the groups the host knows it in; may take time."""
         self.look_up()

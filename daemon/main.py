@@ -146,7 +146,7 @@ def _check_config(config_file: str | None, flags: Mapping[str, str | None], pass
     logging.disable()  # what is found is printed, in one place
     with _refusals():
         chosen = _reader(config_file, flags)()
-        from . import premises, serve
+        from . import config, policy, premises, serve
         from .grants import Grants
 
         premises.look(chosen, passed=passed)
@@ -158,6 +158,9 @@ def _check_config(config_file: str | None, flags: Mapping[str, str | None], pass
         granted.look_up()
         for name in granted.unknown:
             print(f"! {logs.escape(name)} of a grant is not known to this host, and gets nothing by it")
+        for said in policy.unknown(chosen.approvals):
+            print(f"! {logs.escape(said)}: what it is wanted for waits")
+        print(logs.escape(f"approvals: {config.bounds(chosen, os.environ, os.geteuid())}"))
         places = f"state {chosen.state}, socket {chosen.socket}, incoming {chosen.incoming}"
         print(logs.escape(f"{places}, workflows {', '.join(shelf.names()) or 'none'}: nothing is refused"))
 

@@ -28,4 +28,12 @@ class Peer:
     @property
     def person(self) -> Person:
         """The peer as a command names who gave it."""
-        return Person(uid=self.uid, name=self.name, via="socket", gid=self.gid, groups=self.groups)
+        return Person(
+            uid=self.uid,
+            name=self.name,
+            via="socket",
+            gid=self.gid,
+            groups=self.groups,
+            pid=self.pid,
+            start=self.start,
+        )

@@ -19,7 +19,7 @@ from .notify import Notifier
 from .shelf import WorkflowShelf
 
 EVERY = 5.0
-LIVE = frozenset({"grants", "stop_timeout", "workers"})
+LIVE = frozenset({"approvals", "grants", "stop_timeout", "workers"})
 """The keys of the configuration that take effect at once."""
 
 log = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from anyio import to_thread
 from attrs import frozen
 
 from resumed.actors import controlgroups
+from resumed.actors.bounds import Bounds
 from resumed.actors.clock import Clock, SystemClock
 from resumed.actors.containment import start_time
 from resumed.actors.controlgroups import Groups
@@ -187,6 +188,7 @@ def _made(config: Config, clock: Clock) -> Layout:
 async def serve(had: Taken) -> None:
     """Runs the daemon until a signal has drained it."""
     config, shelf = had.start.config, had.shelf
+    grants = Grants(os.geteuid(), config.grants)
     house = House(
         had.layout,
         shelf,
@@ -196,11 +198,13 @@ async def serve(had: Taken) -> None:
         credentials=str(config.credentials or ""),
         shelf=lambda: (shelf.names(), shelf.problems),
         groups=had.groups,
+        authority=grants,
+        bounds=_bounds(config),
     )
-    grants = Grants(os.geteuid(), config.grants)
 
     def changed(found: Config) -> None:
         house.allow_workers(found.workers)
+        house.bound(_bounds(found))
         grants.replace(found.grants)
 
     reloading = Reloading(config, shelf, had.start.again, had.start.notifier, changed)
@@ -257,6 +261,10 @@ def _methods() -> tuple[Any, Any]:
     from . import answers, conversation
 
     return conversation, answers
+
+
+def _bounds(config: Config) -> Bounds:
+    return configs.bounds(config, os.environ, os.geteuid())
 
 
 async def _drain(orders: Orders, house: House, seconds: float) -> None:

@@ -65,6 +65,10 @@ class Person:
     gid: int = 65_534
     groups: tuple[int, ...] = ()
     """By the kernel at the socket, by the user database for a dropped file; nobody's where it knows none."""
+    pid: int | None = None
+    """The process that connected, 0 for one outside our own namespace; None where nobody can tell."""
+    start: int | None = None
+    """When it started (clock ticks of this boot): with `pid` it is no other one."""
 
 
 class PinKind(StrEnum):

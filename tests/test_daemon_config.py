@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from resumed.actors.bounds import Bounds, Only
 from resumed.daemon import config, premises
 from resumed.daemon.grants import Grant, Role
 from resumed.schemas.errors import FaultyInputError, StoreError
@@ -191,3 +192,81 @@ def test_bad_grant_is_refused_with_its_place(case: str, tmp_path: Path) -> None:
         load(tmp_path, text)
 
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
+
+
+APPROVALS = """
+[approvals]
+valid_for = "12h"
+decide_within = "3d"
+quorum = 2
+not_requester = true
+same_user = false
+[[approvals.only]]
+by = ["group:seniors", "user:bo"]
+tools = ["cms.publish"]
+workflows = ["label"]
+[[approvals.only]]
+by = ["user:cy"]
+"""
+
+
+def test_bounds_of_approvals_are_read(tmp_path: Path) -> None:
+    """What the administrator lets rules say at most."""
+    found = load(tmp_path, APPROVALS).approvals
+
+    assert (
+        Bounds(
+            valid_for=43_200.0,
+            decide_within=259_200.0,
+            quorum=2,
+            not_requester=True,
+            same_user=False,
+            only=(
+                Only(by=("group:seniors", "user:bo"), tools=("cms.publish",), workflows=("label",)),
+                Only(by=("user:cy",)),
+            ),
+        )
+        == found
+    )
+
+
+FAULTY_BOUNDS = {
+    'valid_for = "soon"': "$.approvals.valid_for",
+    'valid_for = "0s"': "$.approvals.valid_for",
+    "decide_within = 5": "$.approvals.decide_within",
+    "quorum = 0": "$.approvals.quorum",
+    "not_requester = false": "$.approvals.not_requester",
+    "same_user = true": "$.approvals.same_user",
+    "quorums = 1": "quorums",
+    "only = [{ by = [] }]": "$.approvals.only[0].by",
+    'only = [{ by = ["bo"] }]': "$.approvals.only[0].by[0]",
+    'only = [{ by = ["user:"] }]': "$.approvals.only[0].by[0]",
+    'only = [{ by = ["user:bo"], tools = [] }]': "$.approvals.only[0].tools",
+    'only = [{ by = ["user:bo"], workflows = ["a b"] }]': "$.approvals.only[0].workflows[0]",
+}
+
+
+@pytest.mark.parametrize("text", FAULTY_BOUNDS)
+def test_faulty_bounds_are_refused_with_their_path(tmp_path: Path, text: str) -> None:
+    """Nothing is guessed, and nothing is made looser than a workflow says."""
+    with pytest.raises(FaultyInputError) as caught:
+        load(tmp_path, f"[approvals]\n{text}\n")
+
+    assert FAULTY_BOUNDS[text] in str(caught.value)
+
+
+ALONE = {
+    "a user's own": (1000, "", True),
+    "a user's own that grants to others": (1000, '[[grant]]\nrole = "viewer"\nusers = ["bo"]\n', False),
+    "the system's": (0, "", False),
+}
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_one_person_may_allow_its_own_where_nobody_else_could(tmp_path: Path, case: str) -> None:
+    """Only in a user's own daemon that grants nothing; and it is said so."""
+    uid, text, alone = ALONE[case]
+    found = config.bounds(load(tmp_path, text, uid), HOME, uid)
+
+    assert alone == found.alone
+    assert alone == ("the requester may say yes to its own" in str(found))

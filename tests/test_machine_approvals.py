@@ -32,7 +32,7 @@ from resumed.actors.machine import asks, due, rounds
 from resumed.actors.machine.approvals import Word
 from resumed.actors.machine.verdict import Unchanged
 from resumed.schemas import conditions, events, keys
-from resumed.schemas.approvals import ApprovalRule, Facts, Standing
+from resumed.schemas.approvals import ApprovalRule, Facts, Member, Standing
 from resumed.schemas.job import Budget, Person
 from resumed.schemas.ledger import EffectState
 from resumed.schemas.limits import Limits
@@ -92,7 +92,12 @@ WHO: dict[str, tuple[Person, Changed, str]] = {
     ),
     "a user that the kernel cannot map": (NOBODY, SAME, "nobody"),
     "named by name": (EVE, _ruled(by=("user:eve",)), ""),
-    "named by a name that the host does not know": (EVE, _ruled(by=("user:gone",)), "not_asked"),
+    "named by a name that the host does not know": (EVE, _ruled(by=("user:gone",)), "names"),
+    "one of two names, of which the host does not know the other": (
+        EVE,
+        _ruled(by=("user:gone", "user:eve")),
+        "",
+    ),
     "anybody with the role": (CY, _ruled(by=()), ""),
     "anybody with the role, which this one has not": (BO, _ruled(by=()), "not_asked"),
     "of the administrator's group, too": (CY, _ruled(also=("group:staff",)), ""),
@@ -343,6 +348,12 @@ AGAIN: dict[str, tuple[Callable[[Play], Any], Facts | None, Word, str]] = {
         facts(BO, rule=evolve(RULE, valid_for=9e4)),
         Word.ANEW,
         "policy",
+    ),
+    "the host does not know the curators any more": (
+        lambda play: None,
+        facts(BO, members=(Member(who="group:curators"),)),
+        Word.HOLD,
+        "names",
     ),
     "it was taken back": (lambda play: play.does(revoke(play, BO)), facts(BO), Word.UNASKED, "approval"),
     "its time is over": (lambda play: play.wait(300.0), facts(BO), Word.ANEW, "expired"),

@@ -26,22 +26,38 @@ def standing_of(facts: Facts, uid: int) -> Standing | None:
     return None
 
 
-def is_one_of(whom: Iterable[str], facts: Facts, uid: int, gids: Iterable[int]) -> bool:
-    """Whether a user with these groups is one of `user:NAME` and `group:NAME`, by today's numbers."""
+def is_one_of(whom: Iterable[str], facts: Facts, uid: int, gids: Iterable[int]) -> bool | None:
+    """Whether a user with these groups is one of `user:NAME` and `group:NAME`, by today's numbers.
+
+    None where it is none of those that the host knows, and does not know all of them.
+    """
     numbers = {each.who: each.number for each in facts.members}
     groups = frozenset(gids)
+    all_known = True
     for who in whom:
         number = numbers.get(who)
-        if number is not None and (number in groups if who.startswith("group:") else number == uid):
+        if number is None:
+            all_known = False
+        elif number in groups if who.startswith("group:") else number == uid:
             return True
-    return False
+    return False if all_known else None
 
 
-def is_let(rule: ApprovalRule, facts: Facts, uid: int, gids: Iterable[int], roles: Iterable[str]) -> bool:
-    """Whether the rule lets that user decide."""
+def is_let(
+    rule: ApprovalRule, facts: Facts, uid: int, gids: Iterable[int], roles: Iterable[str]
+) -> bool | None:
+    """Whether the rule lets that user say yes; None while nobody can tell."""
     gids = tuple(gids)
     named = is_one_of(rule.by, facts, uid, gids) if rule.by else APPROVER in roles
-    return named and (not rule.also or is_one_of(rule.also, facts, uid, gids))
+    also = is_one_of(rule.also, facts, uid, gids) if rule.also else True
+    if named is False or also is False:
+        return False
+    return None if named is None or also is None else True
+
+
+def unknown(facts: Facts) -> str:
+    """The names of a rule that the host does not know."""
+    return ", ".join(each.who for each in facts.members if each.number is None)
 
 
 def whom(rule: ApprovalRule) -> str:
@@ -79,12 +95,15 @@ def objection(draft: Draft, verb: str, facts: Facts | None, person: Person, *, y
         said = f"nobody can tell now which groups uid {person.uid} is in"
         return refused(draft, verb, NAMES, f"{said}; nothing was decided, ask again")
     name = f"{person.name} (uid {person.uid})"
-    if not is_let(rule, facts, person.uid, (person.gid, *person.groups), today.roles):
-        return refused(draft, verb, "not_asked", f"{whom(rule)} is asked, and {name} is not one of them")
-    if not is_let(rule, facts, person.uid, today.gids, today.roles):
-        return refused(
-            draft, verb, "not_asked", f"{whom(rule)} is asked, and {name} is not one of them today"
-        )
+    kernel = (person.gid, *person.groups)
+    for gids, when in ((kernel, ""), (today.gids, " today")):
+        is_asked = is_let(rule, facts, person.uid, gids, today.roles)
+        if is_asked is None:
+            said = f"{whom(rule)} is asked, and this host does not know {unknown(facts)}"
+            return refused(draft, verb, NAMES, f"{said}; nothing was decided")
+        if not is_asked:
+            said = f"{whom(rule)} is asked, and {name} is not one of them{when}"
+            return refused(draft, verb, "not_asked", said)
     if yes:
         return _own(draft, verb, facts, person)
     return None
@@ -114,7 +133,10 @@ def fallen(facts: Facts, uids: Iterable[int]) -> tuple[str, str]:
         today = standing_of(facts, uid)
         if today is None or today.gids is None or today.roles is None:
             return NAMES, f"nobody can tell now which groups uid {uid} is in"
-        if not is_let(facts.rule, facts, uid, today.gids, today.roles):
+        is_asked = is_let(facts.rule, facts, uid, today.gids, today.roles)
+        if is_asked is None:
+            return NAMES, f"this host does not know {unknown(facts)}, one of which uid {uid} may be"
+        if not is_asked:
             return "member", f"uid {uid}, who said yes, is not of {whom(facts.rule)} any more"
         if not facts.rule.same_user and facts.jobs_uid == uid:
             return "member", f"jobs run as uid {uid} by now, who said yes"

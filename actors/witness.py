@@ -1,0 +1,268 @@
+"""The witness: what the law must know of people and rules before it decides, gathered just before.
+
+It decides nothing. What it cannot find out it says so, and the law makes of that a hold or a refusal. Jobs
+that ask nobody and write nowhere are not looked at.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
+
+from attrs import evolve, frozen
+
+from resumed.schemas import decisions, events
+from resumed.schemas.approvals import ApprovalRule, Facts, Member, Standing
+from resumed.schemas.askviews import AskKind
+from resumed.schemas.instant import Instant
+from resumed.schemas.job import Person
+from resumed.schemas.ledger import ERRAND, ErrandKind
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Snapshot
+
+from . import bounds as bounding
+from . import hostnames
+from .bounds import Bounds
+from .hostnames import Looked
+from .machine import approvals, asks, errands, replies, rounds
+from .mailbox import Message, Offered
+from .sight import Whose
+
+ROOT = 0
+SOCKET = "socket"
+PEOPLE = (events.Approve, events.Deny, events.SendBack, events.Revoke, events.Reply)
+CONCERNED = frozenset(PEOPLE)
+ASKING = decisions.Performing | decisions.Reviewing | decisions.Checked
+"""Answers that ask people, or that let an effect go."""
+MOST = 8
+"""Effects that are looked at for one slot: it takes one of them."""
+GATED = frozenset({AskKind.APPROVE, AskKind.REVIEW})
+ANSWERED = frozenset({AskKind.ANSWER})
+
+Look = Callable[[Iterable[str], Iterable[int], Iterable[int]], Awaitable[Looked]]
+
+
+def concerns(snapshot: Snapshot, event: object) -> bool:
+    """Whether this is decided by more than the job's own snapshot; cheap, since it is asked of all mail."""
+    kind = type(event)
+    if kind is Offered:
+        return bool(snapshot.effects.unsettled) and bool(snapshot.effects.live())
+    if kind is events.Returned:
+        return isinstance(event.answer.decided, ASKING)  # type: ignore[attr-defined]  # it is one
+    return kind in CONCERNED and event.facts is None  # type: ignore[attr-defined]  # all of them have some
+
+
+class Authority(Protocol):
+    """What the administrator lets people do."""
+
+    def roles(self, uid: int, gids: Iterable[int], whose: Whose) -> tuple[str, ...]:
+        """The roles over a job that a user in these groups has."""
+        ...
+
+    def may_ask(self, uid: int, gids: Iterable[int], workflow: str) -> bool:
+        """Whether that user may hand in jobs of the workflow."""
+        ...
+
+    def is_ours(self, uid: int) -> bool:
+        """Whether that user may do everything."""
+        ...
+
+
+class Alone:
+    """The authority of a daemon that grants nothing: root and its own user may do everything."""
+
+    def roles(self, uid: int, gids: Iterable[int], whose: Whose) -> tuple[str, ...]:
+        """All of them, or none."""
+        del gids, whose
+        return ("viewer", "submitter", "operator", "approver", "auditor") if self.is_ours(uid) else ()
+
+    def may_ask(self, uid: int, gids: Iterable[int], workflow: str) -> bool:
+        """Whether it is one of ours."""
+        del gids, workflow
+        return self.is_ours(uid)
+
+    def is_ours(self, uid: int) -> bool:
+        """Whether it is root or our own user."""
+        return uid in (ROOT, os.geteuid())
+
+
+async def look_here(whom: Iterable[str], uids: Iterable[int], gids: Iterable[int]) -> Looked:
+    """Ask the host at once, in the loop."""
+    return hostnames.look(whom, uids, gids)
+
+
+async def _unplaced(person: Person) -> str:
+    return "" if person.via != SOCKET else "nobody can tell which process it came from"
+
+
+@frozen
+class _Wanted:
+    """What is to be found out for one message."""
+
+    rule: ApprovalRule
+    policy: str
+    reviewers: tuple[int, ...] = ()
+    person: Person | None = None
+    requester: bool = False
+    """Whether the requester's access is judged."""
+
+    @property
+    def whom(self) -> tuple[str, ...]:
+        return (*self.rule.by, *self.rule.also)
+
+
+class Witness:
+    """Gathers facts for all jobs of a store."""
+
+    def __init__(self) -> None:
+        self.authority: Authority = Alone()
+        self.bounds = Bounds()
+        self.look: Look = look_here
+        self.placed: Callable[[Person], Awaitable[str]] = _unplaced
+        """Why a person's process cannot be placed outside the trees of all attempts; empty when it can."""
+        self.jobs_uid = os.geteuid()
+
+    async def attach(self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant) -> None:
+        """Put what is found out into the messages; `uid` is the job's requester.
+
+        One question to the host for all of them, so that fifty decisions cost one.
+        """
+        wanted: list[tuple[Message, _Wanted]] = []
+        for message in messages:
+            event = message.event
+            if isinstance(event, Offered):
+                event.facts = await self._of_offer(snapshot, uid, now)
+                continue
+            if isinstance(event, events.Returned):
+                message.event = event = self._with_policies(snapshot, event)
+            if isinstance(event, PEOPLE) and event.facts is None:
+                found = self._of_person(snapshot, event)
+            elif isinstance(event, events.Returned | events.Grant) and event.facts is None:
+                found = self._of_effect(snapshot, event.unit)
+            else:
+                found = None
+            if found is not None:
+                wanted.append((message, found))
+        if not wanted:
+            return
+        looked = await self._looked([each for _, each in wanted], uid)
+        for message, each in wanted:
+            facts = await self._facts(snapshot, uid, each, looked)
+            bare: Any = message.event
+            message.event = evolve(bare, facts=facts)
+
+    async def _of_offer(self, snapshot: Snapshot, uid: int, now: Instant) -> dict[str, Facts]:
+        """What is to be known of effects that may be let go in a slot, by their ids: of the first of them."""
+        due = [effect.id for effect, kind in errands.wanted(snapshot, now, MOST) if kind is ErrandKind.SEND]
+        wanted = {name: found for name in due if (found := self._of_effect(snapshot, ERRAND + name))}
+        if not wanted:
+            return {}
+        looked = await self._looked(list(wanted.values()), uid)
+        return {name: await self._facts(snapshot, uid, each, looked) for name, each in wanted.items()}
+
+    # ---- what is to be found out ----------------------------------------------------------------------
+
+    def in_force(self, workflow: str) -> Callable[[str, ApprovalRule], ApprovalRule]:
+        """The rule in force today for a tool of the workflow, as its contract states it."""
+        return lambda tool, stated: bounding.in_force(self.bounds, stated, workflow, tool)
+
+    def _with_policies(self, snapshot: Snapshot, event: events.Returned) -> events.Returned:
+        decided, workflow = event.answer.decided, snapshot.job.workflow
+        if isinstance(decided, decisions.Reviewing):
+            return evolve(event, policies=(bounding.policy(self.bounds, decided.rule, workflow, ""),))
+        if not isinstance(decided, decisions.Performing):
+            return event
+        tools = [snapshot.contract.tool(name) for name in dict.fromkeys(call.tool for call in decided.calls)]
+        found = [
+            bounding.policy(self.bounds, approvals.rule_of(tool), workflow, tool.tool)
+            for tool in tools
+            if tool is not None
+        ]
+        return evolve(event, policies=tuple(found))
+
+    def _of_effect(self, snapshot: Snapshot, unit: str) -> _Wanted | None:
+        if not unit.startswith(ERRAND):
+            return None
+        effect = snapshot.effects.get(unit.removeprefix(ERRAND))
+        tool = None if effect is None else snapshot.contract.tool(effect.tool)
+        if effect is None or tool is None:
+            return None
+        policy = bounding.policy(self.bounds, approvals.rule_of(tool), snapshot.job.workflow, effect.tool)
+        if effect.gate is None:
+            # Nobody was asked: only the requester's access is judged.
+            return _Wanted(evolve(policy.rule, by=(), also=()), policy.policy, requester=True)
+        rows = [row for row in snapshot.approvals if row.effect == effect.id]
+        reviewers = tuple(row.uid for row in rounds.given(rows, effect.gate))
+        return _Wanted(policy.rule, policy.policy, reviewers, requester=True)
+
+    def _of_person(self, snapshot: Snapshot, event: events.Deciding) -> _Wanted | None:
+        """Nothing for a decision that means nothing: the law refuses it whoever it is by."""
+        kinds = ANSWERED if isinstance(event, events.Reply) else GATED
+        meant = asks.resolve(snapshot, "decide", event.subject, kinds)
+        if isinstance(meant, Refusal):
+            return None
+        workflow = snapshot.job.workflow
+        if meant.kind is AskKind.ANSWER:
+            row = next(each for each in snapshot.questions if each.id == meant.subject)
+            rule = ApprovalRule(by=(replies.asked_of(row, snapshot.job.owner),), not_requester=False)
+            return _Wanted(rule, "", person=event.by)
+        if meant.kind is AskKind.REVIEW:
+            review = snapshot.reviews.get(meant.subject)
+            stated = ApprovalRule() if review is None else review.rule
+            policy = bounding.policy(self.bounds, stated, workflow, "")
+        else:
+            effect = snapshot.effects[meant.subject]
+            tool = snapshot.contract.tool(effect.tool)
+            stated = ApprovalRule() if tool is None else approvals.rule_of(tool)
+            policy = bounding.policy(self.bounds, stated, workflow, effect.tool)
+        return _Wanted(policy.rule, policy.policy, person=event.by)
+
+    # ---- finding it out -------------------------------------------------------------------------------
+
+    async def _looked(self, wanted: list[_Wanted], requester: int) -> Looked:
+        whom = dict.fromkeys(who for each in wanted for who in each.whom)
+        uids = dict.fromkeys(uid for each in wanted for uid in self._uids(each, requester))
+        gids = dict.fromkeys(
+            gid
+            for each in wanted
+            if each.person is not None
+            for gid in (each.person.gid, *each.person.groups)
+        )
+        if not whom and not uids and not gids:
+            return Looked()
+        return await self.look(tuple(whom), tuple(uids), tuple(gids))
+
+    def _uids(self, wanted: _Wanted, requester: int) -> Iterable[int]:
+        yield from wanted.reviewers
+        if wanted.person is not None:
+            yield wanted.person.uid
+        if wanted.requester and not self.authority.is_ours(requester):
+            yield requester
+
+    async def _facts(self, snapshot: Snapshot, requester: int, wanted: _Wanted, looked: Looked) -> Facts:
+        person = wanted.person
+        people = wanted.reviewers if person is None else (person.uid,)
+        whose = Whose(snapshot.job.workflow, requester)
+        gids = () if person is None else dict.fromkeys((person.gid, *person.groups))
+        return Facts(
+            rule=wanted.rule,
+            policy=wanted.policy,
+            members=tuple(Member(who=who, number=looked.numbers.get(who)) for who in wanted.whom),
+            people=tuple(self._standing(uid, looked, whose) for uid in dict.fromkeys(people)),
+            names=tuple(looked.names[gid] for gid in gids if gid in looked.names),
+            requester=self._access(requester, looked, whose.workflow) if wanted.requester else True,
+            requester_uid=requester,
+            jobs_uid=self.jobs_uid,
+            problem=looked.problem,
+            placed="" if person is None else await self.placed(person),
+        )
+
+    def _standing(self, uid: int, looked: Looked, whose: Whose) -> Standing:
+        gids = looked.groups.get(uid)
+        roles = None if gids is None else self.authority.roles(uid, gids, whose)
+        return Standing(uid=uid, gids=gids, roles=roles)
+
+    def _access(self, requester: int, looked: Looked, workflow: str) -> bool | None:
+        if self.authority.is_ours(requester):
+            return True
+        gids = looked.groups.get(requester)
+        return None if gids is None else self.authority.may_ask(requester, gids, workflow)
