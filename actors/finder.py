@@ -4,6 +4,7 @@ It changes nothing. A job that may not be seen is answered like one that is not 
 here tells the two apart.
 """
 
+from collections import Counter
 from pathlib import Path
 
 from attrs import frozen
@@ -46,6 +47,7 @@ class Finder:
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
+        self._quarantine = supervisor.layout.quarantine
         self._counted: tuple[tuple[int, int, int], int] | None = None
 
     # ---- one job --------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ class Finder:
         It is listed again only when the folder changed, or did so lately: then it may again, unseen.
         """
         layout, now = self._supervisor.layout, self._supervisor.clock.now()
-        mark = quarantine.mark(layout)
+        mark = quarantine.mark(self._quarantine)
         if self._counted is not None and mark == self._counted[0]:
             return self._counted[1], ()
         self._counted = None
@@ -215,9 +217,19 @@ class Finder:
 
     def counts(self, sight: Sight = EVERYTHING) -> dict[Status, int]:
         """How many of the open jobs stand under each status; no row is made for it."""
+        entries, parked = self._in_sight(sight), Stage.PARKED
+        # Most jobs are parked: those are counted without a look at each.
+        found: dict[Status, int] = Counter(
+            [
+                entry.row.status
+                for entry in entries
+                if entry.stage is parked and entry.row is not None and entry.snapshot is None
+            ]
+        )
         now = self._supervisor.clock.now()
-        found: dict[Status, int] = {}
-        for entry in self._in_sight(sight):
+        for entry in entries:
+            if entry.stage is parked and entry.snapshot is None:
+                continue
             if entry.stage in HINDERED:
                 status = Status.QUARANTINED
             elif entry.snapshot is not None:

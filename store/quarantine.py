@@ -85,11 +85,14 @@ def count(layout: Layout) -> int:
     return sum(not _is_reason(layout.quarantine / name) for name in names)
 
 
-def mark(layout: Layout) -> tuple[int, int, int] | None:
-    """What changes when a job comes in or goes: the folder's device, inode and time of change, in
-    nanoseconds; None when it cannot be looked at. Changes within one tick of the kernel may share a mark."""
+def mark(place: Path) -> tuple[int, int, int] | None:
+    """What changes when a job comes into the quarantine at `place`, or goes: the folder's device, inode and
+    time of change, in nanoseconds; None when it cannot be looked at.
+
+    Changes within one tick of the kernel may share a mark.
+    """
     try:
-        found = durable.status(layout.quarantine)
+        found = durable.status(place)
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns

@@ -1,5 +1,6 @@
 """The finder over a real store: what each sight finds of jobs open, ended and set aside."""
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -130,5 +131,26 @@ def test_prefix_is_asked_among_jobs_in_sight(backend: str) -> None:
             assert isinstance(wide, Refusal)
             assert "ambiguous" == wide.code
             assert Located("pier-1", Whose("label", ADA.uid)) == narrow
+
+    cases.play(backend, played)
+
+
+def test_the_quarantine_is_counted_as_it_is(backend: str) -> None:
+    """However often it is asked and whatever is remembered: a folder that came or went is seen at once."""
+
+    async def played(root: Path) -> None:
+        async with cases.made(root) as one:
+            await one.start()
+            place, long_ago = one.layout.quarantine, (one.clock.now().wall - 3_600_000_000) * 1000
+            found = []
+            for moment in range(3):
+                os.utime(place, ns=(long_ago + moment, long_ago + moment))
+                found += [one.daemon.jobs.house().quarantined, one.daemon.jobs.house().quarantined]
+                (place / f"job-{moment}").mkdir()
+                found.append(one.daemon.jobs.house().quarantined)
+            (place / "job-1").rmdir()
+            found.append(one.daemon.jobs.house().quarantined)
+
+            assert [0, 0, 1, 1, 1, 2, 2, 2, 3, 2] == found
 
     cases.play(backend, played)
