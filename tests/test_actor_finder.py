@@ -9,7 +9,7 @@ import pytest
 from loop import cases, world
 from loop.world import ADA, World
 
-from resumed.actors.finder import Located
+from resumed.actors.finder import Finder, Located
 from resumed.actors.sight import Whose
 from resumed.daemon.grants import Permit, Role, Scope
 from resumed.schemas.refusal import Refusal
@@ -142,15 +142,16 @@ def test_the_quarantine_is_counted_as_it_is(backend: str) -> None:
         async with cases.made(root) as one:
             await one.start()
             place, long_ago = one.layout.quarantine, (one.clock.now().wall - 3_600_000_000) * 1000
+            finder = Finder(one.daemon.supervisor)
             found = []
             for moment in range(3):
                 os.utime(place, ns=(long_ago + moment, long_ago + moment))
-                found += [one.daemon.jobs.house().quarantined, one.daemon.jobs.house().quarantined]
+                found += [finder.count_aside(), finder.count_aside()]
                 (place / f"job-{moment}").mkdir()
-                found.append(one.daemon.jobs.house().quarantined)
+                found.append(finder.count_aside())
             (place / "job-1").rmdir()
-            found.append(one.daemon.jobs.house().quarantined)
+            found.append(finder.count_aside())
 
-            assert [0, 0, 1, 1, 1, 2, 2, 2, 3, 2] == found
+            assert [(many, ()) for many in (0, 0, 1, 1, 1, 2, 2, 2, 3, 2)] == found
 
     cases.play(backend, played)
