@@ -9,6 +9,7 @@ from resumed.schemas.actions import ActionKind
 from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Snapshot
 
+from . import opened
 from .entry import JobEntry
 from .machine import due
 from .publisher import Publisher
@@ -51,9 +52,11 @@ def act(house: House, entry: JobEntry, snapshot: Snapshot, now: Instant) -> bool
     if entry.placing:
         house.publisher.adopted(entry, snapshot)
     for unit, number in list(entry.running):
-        row = snapshot.tries.get(unit)
+        row = opened.row(snapshot, unit)
         if row is None or row.number != number:
             house.workshop.ended(entry, unit, number)
+    house.workshop.sends.settle(entry, snapshot)
     if starts:
         house.want(entry, snapshot)
-    return starts
+    claims = not house.draining and house.workshop.sends.claim(entry, snapshot, now)
+    return starts or claims

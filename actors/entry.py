@@ -178,5 +178,6 @@ def has_work(snapshot: Snapshot, now: Instant) -> bool:
     """True when a job needs an actor at once: an attempt is open, an output is to be published, or it has
     ended and is not archived.
     """
-    at_work = snapshot.attempt is not None or bool(snapshot.tries) or snapshot.outcome is not None
+    at_work = snapshot.attempt is not None or bool(snapshot.tries or snapshot.errands)
+    at_work = at_work or snapshot.outcome is not None
     return at_work or bool(due.placings(snapshot, now))

@@ -14,21 +14,22 @@ from typing import Protocol
 from attrs import evolve
 
 from resumed.schemas import events, line_io
-from resumed.schemas.decisions import Answer
 from resumed.schemas.errors import CommitError, FaultyInputError, StoreError, UnreadableError
 from resumed.schemas.instant import Instant, reached
+from resumed.schemas.job import Try
+from resumed.schemas.ledger import Errand
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snapshot
 from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
-from . import acting, outputs, receipts, straight, witness
+from . import acting, outputs, receipts, straight, verdicts, witness
 from .clock import Clock
 from .entry import JobEntry
 from .machine import due
 from .machine.apply import after
 from .machine.transition import transition
-from .machine.verdict import Unchanged, Verdict
+from .machine.verdict import Verdict
 from .mailbox import Answered, Message, Offered
 from .straight import Drawn, Straight
 from .trouble import Ease
@@ -134,14 +135,21 @@ class JobActor:
         return self.house.draining or (snapshot.attempt is None and not due.placings(snapshot, self._now))
 
     def _is_busy(self) -> bool:
-        return bool(self.snapshot.tries or self.entry.running or self.entry.placing)
+        snapshot = self.snapshot
+        return bool(snapshot.tries or snapshot.errands or self.entry.running or self.entry.placing)
 
     # ---- waking ---------------------------------------------------------------------------------------
 
     async def _wake(self) -> None:
-        """An attempt that another process opened is over: one commit, before any message is read."""
-        while (attempt := self.snapshot.attempt) is not None and attempt.epoch != self.entry.epoch:
-            await self._decide([Message(self.house.lost(self.snapshot))])
+        """An attempt that another process opened is over: one commit, before any message is read.
+
+        What a line that was lost could have let go is marked in the rows then, and the log need not say it
+        any more; without effects there is nothing to mark, and it goes on saying so.
+        """
+        torn = bool(self.journal.torn and len(self.snapshot.effects))
+        while torn or ((open_ := self.snapshot.attempt) is not None and open_.epoch != self.entry.epoch):
+            if await self._decide([Message(evolve(self.house.lost(self.snapshot), torn=torn))]) and torn:
+                self.journal.torn, torn = (), False
 
     # ---- one turn -------------------------------------------------------------------------------------
 
@@ -168,13 +176,15 @@ class JobActor:
                 return True
         return False
 
-    async def _decide(self, messages: list[Message]) -> None:
+    async def _decide(self, messages: list[Message]) -> bool:
+        """False when what was drawn up is not in force, and what was in hand has been dealt with."""
         drawn = self.draw_up(messages)
         if drawn.line is not None and not await self._commit(drawn.line, messages):
-            return
+            return False
         self.settle(drawn)
         if self._wants_checkpoint():
             await self._checkpoint("rotation", fill=True)
+        return True
 
     def settle(self, drawn: Drawn) -> None:
         """What was drawn up is in force, and whoever waits for it is answered."""
@@ -204,10 +214,11 @@ class JobActor:
 
     def draw_up(self, messages: list[Message]) -> Drawn:
         """The line that decides all messages in order now, each on top of the ones before."""
-        now = self._now = self.house.clock.now()
+        house, entry = self.house, self.entry
+        now = self._now = house.clock.now()
         tentative = self.snapshot
         entries: list[Entry] = []
-        verdicts: list[Verdict] = []
+        found: list[Verdict] = []
         sequence, previous = self.journal.sequence + 1, self.journal.digest
 
         def take(verdict: Verdict) -> None:
@@ -217,47 +228,31 @@ class JobActor:
                 tentative = after(tentative, (verdict,), sequence, now)
 
         # What `due` named when this snapshot was adopted: while that has not come, nothing has lapsed.
-        limit = self.entry.next_due
+        limit = entry.next_due
         if limit is not None and reached(limit, now):
             take(transition(tentative, events.Tick(), now))
         for message in messages:
-            verdict = self._verdict(tentative, message.event, now)
+            verdict = verdicts.verdict(house, entry, self.snapshot, tentative, message.event, now)
             verdict = receipts.with_receipt(tentative, message.event, verdict, sequence, now)
             take(verdict)
-            verdicts.append(verdict)
+            found.append(verdict)
         if not entries:
-            return Drawn(messages, None, self.snapshot, verdicts)
+            return Drawn(messages, None, self.snapshot, found)
         line = Line(
             sequence=sequence, epoch=tentative.epoch, previous=previous, at=now, entries=tuple(entries)
         )
-        return Drawn(messages, line, tentative, verdicts)
-
-    def _verdict(self, tentative: Snapshot, event: events.Event | Offered, now: Instant) -> Verdict:
-        if isinstance(event, Offered):
-            unit = self.house.workshop.choose(self.entry, tentative, event.worker, now)
-            if unit is None:
-                return Unchanged(reason="no start is wanted in this slot")
-            return transition(tentative, events.Grant(unit=unit, worker=event.worker), now)
-        if isinstance(event, events.Returned):
-            key = (event.unit, event.number)
-            row = tentative.tries.get(event.unit)
-            is_open = row is not None and row.number == event.number
-            if not is_open and self.entry.answers.get(key) == event.answer:
-                return Unchanged(reason="an identical repeat of an answer already decided")
-            self._remember(key, event.answer)
-        return transition(tentative, event, now)
-
-    def _remember(self, key: tuple[str, int], answer: Answer) -> None:
-        self.entry.answers[key] = answer
-        while len(self.entry.answers) > 16:
-            del self.entry.answers[next(iter(self.entry.answers))]
+        return Drawn(messages, line, tentative, found)
 
     def _offer_used(self, offered: Offered, verdict: Verdict) -> None:
         if not isinstance(verdict, Entry):
             self.house.workshop.decline(self.entry, offered.worker)
             return
-        for row in verdict.changes.tries:
+        rows: tuple[Try | Errand, ...] = (*verdict.changes.tries, *verdict.changes.errands)
+        for row in rows:
             self.house.workshop.take(self.entry, row)
+        if not rows:
+            # Judged, and not let go: nothing runs in it.
+            self.house.workshop.decline(self.entry, offered.worker)
 
     # ---- committing -----------------------------------------------------------------------------------
 

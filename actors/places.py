@@ -11,6 +11,7 @@ from pathlib import Path
 
 from resumed.schemas import codec
 from resumed.schemas.job import ItemState, Try
+from resumed.schemas.ledger import Errand
 from resumed.schemas.snapshot import Snapshot
 from resumed.store import files
 
@@ -28,10 +29,10 @@ def is_over(snapshot: Snapshot, unit: str) -> bool:
     return item is not None and item.state in _OVER and runs_programs(snapshot)
 
 
-def scratch_folder(root: Path, job: str, row: Try) -> str:
-    """The try's own folder: in the one of its worker."""
+def scratch_folder(root: Path, job: str, unit: str, row: Try | Errand) -> str:
+    """The own folder of a try, or of the errand that goes by the name `unit`: in the one of its worker."""
     # Texts, not paths: this is made for every try.
-    return f"{root}/{row.worker}/{_place_name(job, row.item)}-{row.epoch}-{row.number}"
+    return f"{root}/{row.worker}/{_place_name(job, unit)}-{row.epoch}-{row.number}"
 
 
 def kept_folder(folder: Path, unit: str) -> str:

@@ -84,7 +84,7 @@ class Rehearser:
         name = self._name()
         row = evolve(snapshot.tries[""], worker=name)
         folder = self._layout.scratch / name
-        place = places.scratch_folder(self._layout.scratch, snapshot.job.id, row)
+        place = places.scratch_folder(self._layout.scratch, snapshot.job.id, row.item, row)
         await self._disk.call(scratch.make, Path(place))
         try:
             log = folder / "log"
@@ -162,7 +162,8 @@ def _commands(snapshot: Snapshot, programs: Programs, folder: Path, root: Path) 
                 until=snapshot.newest,
                 worker=_WORKER,
             )
-            frame = shown.run(snapshot, row, folder, places.scratch_folder(root, snapshot.job.id, row))
+            folder_of = places.scratch_folder(root, snapshot.job.id, row.item, row)
+            frame = shown.run(snapshot, row, folder, folder_of)
             yield from rehearsed.commands(programs, place, frame, before)
         left -= len(units)
         if place.step is not None:

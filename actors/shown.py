@@ -13,7 +13,7 @@ from resumed.schemas.snapshot import Snapshot
 from resumed.store import files
 
 from . import places
-from .machine import pins
+from .machine import pins, questions, reviews
 
 INLINE_MOST = 4 * 1024 * 1024
 """Bytes of outputs that travel inside one frame; past it each is known by its digest and size only."""
@@ -104,7 +104,7 @@ def errand(snapshot: Snapshot, row: Errand, folder: Path, scratch: str, credenti
             sources=effect.sources,
             attempt=effect.dispatches,
             timeout=contract.timeout,
-            first=effect.first_dispatch is None,
+            first=effect.suspect or (contract.check_first and effect.dispatches == 0),
         ),
         credentials=credentials,
     )
@@ -117,15 +117,9 @@ def _has_waited(snapshot: Snapshot) -> bool:
 def given(snapshot: Snapshot, row: Try) -> Given | None:
     """What the unit waited for before this step, where this step is what that led to."""
     performance = snapshot.performances.get(row.item)
-    if performance is not None and performance.over:
+    if performance is not None and performance.over and performance.led == row.occurrence:
         return Given(outcomes=tuple(_outcome(snapshot.effects[name]) for name in performance.effects))
-    review = snapshot.reviews.get(row.item)
-    if review is not None and review.decision:
-        return Given(text=review.draft, editor=review.editor)
-    for question in reversed(snapshot.questions):
-        if question.unit == row.item and question.answered is not None and question.then == row.step:
-            return Given(answer=question.answer, by=question.answered_by)
-    return None
+    return reviews.given(snapshot, row.item) or questions.given(snapshot, row.item)
 
 
 def _outcome(effect: Effect) -> Outcome:

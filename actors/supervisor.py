@@ -31,7 +31,7 @@ from resumed.store import migration, quarantine, recovery
 from resumed.store.layout import Layout
 from resumed.store.recovery import Recovered
 
-from . import archiving, deaths, draining, views
+from . import archiving, deaths, draining, opened, views
 from .admissions import Admissions
 from .clock import Clock
 from .disk import Disk
@@ -359,8 +359,8 @@ class Supervisor:
         entry.digest = snapshot.code_version.contract
         self.timers.set(entry, due.next_due(snapshot, now))
         self.sequels.note(entry, snapshot)
-        if due.wanted(snapshot, now, 1) and not self.draining:
-            self.workshop.want(entry, snapshot)
+        if not self.draining:
+            self.workshop.queue(entry, snapshot, now)
         entry.changed()
 
     # ---- what actors ask ------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ class Supervisor:
 
     def lost(self, snapshot: Snapshot) -> events.Woke:
         """What is known of the workers of an attempt that another process opened."""
-        names = sorted({row.worker for row in snapshot.tries.values()} & set(self.unproven))
+        names = sorted(opened.workers(snapshot) & set(self.unproven))
         return events.Woke(unproven=tuple(names), detail=" ".join(self.unproven[name] for name in names))
 
     def row(self, entry: JobEntry) -> JobRow | None:

@@ -9,31 +9,29 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
-from attrs import define
-
 from resumed.schemas import events, frames
 from resumed.schemas.errors import CommitError, FaultyInputError, ResumedError
 from resumed.schemas.instant import MICRO, Instant
 from resumed.schemas.job import Try
+from resumed.schemas.ledger import ERRAND, Errand, ErrandKind
 from resumed.schemas.snapshot import Snapshot
 from resumed.store import files
 
-from . import containment, places, scratch, shown
+from . import containment, opened, places, scratch, shown
 from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry
 from .handed import Handed, Heard
-from .machine import due
-from .machine.work import SUSPECT_CRASHES
+from .machine import due, errands
 from .mailbox import Message, Offered
 from .pools import Key, Spawn, Worker
+from .sends import Sends, not_handed
 from .slots import Slots
+from .suspects import Suspects
 from .turns import Rank
 
 logger = logging.getLogger(__name__)
 
-SUSPECT_SECONDS = 5.0
-"""How long a suspect try holds the others back, unless it ends first (DESIGN.md section 3)."""
 SWEPT = 64
 """How many folders that may not be there are looked for at a time."""
 MOST_UNDECIDED = 10_000
@@ -61,12 +59,6 @@ class Desk(Protocol):
         ...
 
 
-@define(eq=False)
-class _Suspect:
-    key: Key
-    since: Instant
-
-
 class Workshop:
     """Workers at work for jobs."""
 
@@ -81,8 +73,7 @@ class Workshop:
         """Whether a refusal was noted as trouble of the whole disk: then nothing more is started."""
         self._left: list[str] = []
         """Folders of tries that are over, to be swept."""
-        self._suspect: _Suspect | None = None
-        self._gated: set[str] = set()
+        self.suspects = Suspects(desk)
         self._handed: dict[str, Handed] = {}
         self.slots = Slots(
             spawn=spawn,
@@ -94,6 +85,7 @@ class Workshop:
             seconds=self._seconds,
             wait=desk.clock.wait,
         )
+        self.sends = Sends(self.slots, self._wake, self._later)
 
     def name(self) -> str:
         """A worker's name that no other worker of this store ever bore."""
@@ -117,51 +109,46 @@ class Workshop:
         if entry is not None:
             self.desk.post(entry, Message(events.Trouble(code=code, reason=reason)))
 
+    def _wake(self, job: str) -> None:
+        entry = self.desk.entry(job)
+        if entry is not None:
+            self.desk.post(entry, Message(events.Tick()))
+
+    def _later(self, seconds: float, function: Callable[[], None]) -> None:
+        async def wait() -> None:
+            await self.desk.clock.wait(seconds)
+            function()
+
+        self.desk.start_soon(wait)
+
     # ---- from the actors ------------------------------------------------------------------------------
 
     def want(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Queue the job for a slot."""
-        if entry.id not in self._gated:
+        if not self.suspects.gates(entry):
             job = snapshot.job
             self.slots.want(job.id, entry.digest, snapshot.contract, Rank(job.priority, job.requester))
 
-    def choose(self, entry: JobEntry, snapshot: Snapshot, worker: str, now: Instant) -> str | None:
-        """The unit that may start in this slot: a suspect only while no other suspect is young."""
+    def queue(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
+        """Queue a job without an actor for what is due of it."""
+        if due.wanted(snapshot, now, 1):
+            self.want(entry, snapshot)
+        self.sends.claim(entry, snapshot, now)
+
+    def choose(
+        self, entry: JobEntry, adopted: Snapshot, tentative: Snapshot, worker: str, now: Instant
+    ) -> str | None:
+        """The errand, or else the unit, that may start in this slot by what stands in the line drawn up."""
         if self.slots.draining or not self.slots.offers(worker, entry.id):
             return None
-        gated = False
-        for unit in due.wanted(snapshot, now, due.room(snapshot)):
-            row = snapshot.position if unit == "" else snapshot.items[unit]
-            if row.crashes < SUSPECT_CRASHES:
-                return unit
-            key = (entry.id, unit, row.tries + 1)
-            if self._suspect is None:
-                self._suspect = _Suspect(key, now)
-                self.desk.start_soon(self._absolve, self._suspect)
-            if self._suspect.key == key:  # also when its start has to be committed again
-                return unit
-            gated = True
-        if gated:
-            self._gated.add(entry.id)
-        return None
+        errand = self.sends.choose(entry, adopted, tentative, worker, now)
+        if errand is not None:
+            return errand
+        return self.suspects.choose(entry, tentative, now) if self.slots.does_tries(worker) else None
 
-    async def _absolve(self, suspect: _Suspect) -> None:
-        await self.desk.clock.wait(SUSPECT_SECONDS)
-        self._clear(suspect.key)
-
-    def _clear(self, key: Key) -> None:
-        if self._suspect is None or self._suspect.key != key:
-            return
-        self._suspect = None
-        gated, self._gated = self._gated, set()
-        for job in sorted(gated):
-            entry = self.desk.entry(job)
-            if entry is not None:
-                self.desk.post(entry, Message(events.Tick()))
-
-    def take(self, entry: JobEntry, row: Try) -> None:
-        """A try was started in the place offered."""
-        self.slots.take(row.worker, (entry.id, row.item, row.number))
+    def take(self, entry: JobEntry, row: Try | Errand) -> None:
+        """A try, or an errand, was started in the place offered."""
+        self.slots.take(row.worker, (entry.id, opened.name_of(row), row.number))
 
     def decline(self, entry: JobEntry, worker: str) -> None:
         """The slot goes back."""
@@ -175,46 +162,62 @@ class Workshop:
 
     def run(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Hand an open try to its worker; one whose worker is gone never began."""
-        row = snapshot.tries[unit]
+        row = opened.row(snapshot, unit)
+        assert row is not None
         self.slots.occupy(row.worker, (entry.id, unit, row.number))
+        if isinstance(row, Errand):
+            self._run_errand(entry, snapshot, row)
+            return
         event: events.Report | None = None
         try:
-            if not self._begin(entry, snapshot, row):
-                event = events.Gone(
-                    unit=unit,
-                    epoch=row.epoch,
-                    number=row.number,
-                    died=False,
-                    began=False,
-                    reason="its worker had ended before",
-                )
+            folder = self._make_folder(entry, snapshot, row)
+            frame = shown.run(snapshot, row, entry.folder, folder, self.credentials)
+            if not self._hand(entry, row, frame):
+                event = _never_began(row, "its worker had ended before")
         except (FaultyInputError, CommitError) as error:
             event = events.Raised(unit=unit, epoch=row.epoch, number=row.number, error=str(error))
             if isinstance(error, CommitError) and self.is_disk_trouble(error):
-                event = events.Gone(
-                    unit=unit, epoch=row.epoch, number=row.number, died=False, began=False, reason=str(error)
-                )
+                event = _never_began(row, str(error))
         if event is not None:
             self.desk.post(entry, Message(event))
         # Only now: an actor that died above leaves the try to be handed over by the next one.
         entry.running[unit, row.number] = row.worker
 
-    def _begin(self, entry: JobEntry, snapshot: Snapshot, row: Try) -> bool:
-        """Make the try's folder where programs need one, and send; False when the worker is gone.
+    def _run_errand(self, entry: JobEntry, snapshot: Snapshot, row: Errand) -> None:
+        """Send a worker on an errand; what could surely not be handed to it is heard of as such."""
+        self.sends.occupy(entry, snapshot, row)
+        event: events.Report | None = None
+        try:
+            folder = self._make_folder(entry, snapshot, row)
+            frame = shown.errand(snapshot, row, entry.folder, folder, self.credentials)
+            # Before it is handed over: whatever befalls us below, from here on it may have begun, and an
+            # actor that comes after us must not take it for one that has not.
+            entry.running[opened.name_of(row), row.number] = row.worker
+            if not self._hand(entry, row, frame):
+                event = _never_began(row, "its worker had ended before")
+        except (FaultyInputError, CommitError) as error:
+            entry.running[opened.name_of(row), row.number] = row.worker
+            event = not_handed(row, str(error))
+        if event is not None:
+            self.desk.post(entry, Message(event))
 
-        CommitError when there is no folder: nothing was sent.
-        """
-        folder = places.scratch_folder(self.scratch, entry.id, row)
+    def _make_folder(self, entry: JobEntry, snapshot: Snapshot, row: Try | Errand) -> str:
+        """The try's own folder, made where programs need one; CommitError when there is none."""
+        unit = opened.name_of(row)
+        folder = places.scratch_folder(self.scratch, entry.id, unit, row)
         # A Python worker makes the folder itself once its author asks for it: most steps never do.
         made = places.runs_programs(snapshot)
-        entry.folders[row.item, row.number] = (folder, made)
+        entry.folders[unit, row.number] = (folder, made)
         if made:
             scratch.make(Path(folder))
             scratch.make(entry.folder / files.LOGS)
-        if not self.slots.send(row.worker, shown.run(snapshot, row, entry.folder, folder, self.credentials)):
+        return folder
+
+    def _hand(self, entry: JobEntry, row: Try | Errand, frame: frames.Run) -> bool:
+        """Send it; False when the worker is gone, and nothing of it was sent."""
+        if not self.slots.send(row.worker, frame):
             return False
-        handed = self._handed_to(row.worker)
-        handed.hand((entry.id, row.epoch, row.item, row.number))
+        self._handed_to(row.worker).hand((entry.id, row.epoch, frame.item, row.number))
         return True
 
     def _handed_to(self, worker: str) -> Handed:
@@ -225,28 +228,29 @@ class Workshop:
 
     def stop(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         """Have an open try ended: ask its worker, and end the worker when it does not do so in time."""
-        row = snapshot.tries[unit]
-        step = snapshot.contract.step(row.step)
-        grace = step.grace if step is not None else 0.0
+        row = opened.row(snapshot, unit)
+        assert row is not None
+        held = (unit, row.number) in entry.running
+        if held and isinstance(row, Errand) and row.kind is ErrandKind.SEND and self.slots.alive(row.worker):
+            # Not asked: what it has begun could go on beside it, and its time in flight begins with its end.
+            self.slots.kill(row.worker)
+            return
+        grace = opened.grace(snapshot, row)
         frame = frames.Stop(job=entry.id, epoch=row.epoch, item=unit, number=row.number, grace=grace)
-        held = (unit, row.number) in entry.running and self.slots.send(row.worker, frame)
-        if held:
-            self.desk.start_soon(self._insist, entry, row, grace + STOP_MARGIN)
+        if held and self.slots.send(row.worker, frame):
+            self.desk.start_soon(self._insist, entry, unit, row, grace + STOP_MARGIN)
             return
         # Its worker is gone, or never heard of it: the end is known already.
         self.slots.release(row.worker, (entry.id, unit, row.number))
-        began = (unit, row.number) in entry.running
-        gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False, began=began)
+        gone = events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=False, began=held)
         self.desk.post(entry, Message(gone))
 
-    async def _insist(self, entry: JobEntry, row: Try, seconds: float) -> None:
+    async def _insist(self, entry: JobEntry, unit: str, row: Try | Errand, seconds: float) -> None:
         await self.desk.clock.wait(seconds)
-        if (row.item, row.number) in entry.running:
+        if (unit, row.number) in entry.running:
+            what = unit.lstrip(ERRAND) or "a step"
             logger.warning(
-                "worker %s did not stop %s of %s in time and was ended",
-                row.worker,
-                row.item or "a step",
-                entry.id,
+                "worker %s did not stop %s of %s in time and was ended", row.worker, what, entry.id
             )
             self.slots.kill(row.worker)
 
@@ -258,7 +262,7 @@ class Workshop:
             self._leave(places.kept_folder(entry.folder, unit), made=True)
         entry.stopping.discard((unit, number))
         key = (entry.id, unit, number)
-        self._clear(key)
+        self.suspects.clear(key)
         self.slots.release(worker, key)
 
     def _leave(self, folder: str, made: bool) -> None:
@@ -272,6 +276,7 @@ class Workshop:
     def abandon(self, entry: JobEntry) -> None:
         """The job is out of our hands: its slots go back, and what still runs of it is told to end."""
         self.give_back(entry)
+        self.sends.forget(entry)
         for (unit, number), worker in entry.running.items():
             frame = frames.Stop(job=entry.id, epoch=entry.epoch, item=unit, number=number, grace=0.0)
             self.slots.send(worker, frame)
@@ -308,6 +313,7 @@ class Workshop:
         if not in_hand:
             # Of a job that was abandoned: its place is free now.
             self.slots.release(worker.name, (frame.job, frame.item, frame.number))
+            self.sends.over((frame.job, frame.item, frame.number))
         late = heard is Heard.EVIDENCE or not in_hand
         if entry is None or (late and not isinstance(frame, frames.Returned)):
             logger.info("worker %s answered for %s, where nothing is open any more", worker.name, frame.job)
@@ -342,6 +348,7 @@ class Workshop:
         for job, unit, number in held:
             entry = self.desk.entry(job)
             if entry is None or entry.snapshot is None:
+                self.sends.over((job, unit, number))
                 continue
             if not proven:
                 reason = f"nobody can tell that worker {worker.name} ended: {how}; {remains}"
@@ -353,12 +360,19 @@ class Workshop:
                 epoch=entry.snapshot.epoch,
                 number=number,
                 died=not asked,
+                began=not errands.is_errand(unit) or (unit, number) in entry.running,
                 reason=f"its worker ended: {how}",
             )
             self.desk.post(entry, Message(gone))
         if proven:
             self.desk.start_soon(self.desk.disk.call, scratch.remove_worker, self.scratch, worker.name)
             worker.forget()
+
+
+def _never_began(row: Try | Errand, reason: str) -> events.Gone:
+    return events.Gone(
+        unit=opened.name_of(row), epoch=row.epoch, number=row.number, died=False, began=False, reason=reason
+    )
 
 
 def _event(frame: frames.Returned | frames.Raised | frames.Stopped, late: bool, slot: bool) -> events.Report:

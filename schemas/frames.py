@@ -58,7 +58,7 @@ class CallGiven:
     timeout: float = 30.0
     """Seconds after which the errand is stopped; the worker ends its call by itself before that."""
     first: bool = False
-    """With a check: it was never sent, so that a contract which asks for it has the target looked up."""
+    """With a check: its target is looked up, too, since nothing of it should be there."""
 
 
 @frozen(kw_only=True)

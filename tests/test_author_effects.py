@@ -456,8 +456,9 @@ async def test_a_worker_sends_once_and_looks_up(tmp_path: Path) -> None:
         again = await said(ErrandKind.SEND, 4)
         assert isinstance(again, frames.Raised)
         assert "FileExistsError" in again.error
-        checked = await said(ErrandKind.CHECK, 5, first=True)
-        assert decisions.Checked(observed="1") == checked
+        assert decisions.Checked(observed="1") == await said(ErrandKind.CHECK, 5)
+        first = await said(ErrandKind.CHECK, 8, first=True)
+        assert decisions.Checked(observed="1", found=KEY) == first
         words = call.arguments.replace('"one"', '"forbidden"')
         refused = await said(ErrandKind.SEND, 6, arguments=words)
         assert isinstance(refused, decisions.Refused)

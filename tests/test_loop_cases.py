@@ -13,6 +13,7 @@ from loop.workers import Manners
 from loop.world import Weather, World
 
 from resumed.actors import job as jobs
+from resumed.actors import verdicts
 from resumed.actors.entry import Stage
 from resumed.actors.mailbox import Message
 from resumed.actors.straight import Drawn
@@ -159,7 +160,7 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
     def doomed(event: object) -> bool:
         return isinstance(event, events.Returned) and event.unit == "b"
 
-    real, run, turn = jobs.transition, jobs.JobActor.run, jobs.JobActor.draw_up
+    real, run, turn = verdicts.transition, jobs.JobActor.run, jobs.JobActor.draw_up
 
     def mortal(snapshot: Any, event: Any, now: Any) -> Any:
         if snapshot.job.id == "job-3" and doomed(event) and make is not None:
@@ -184,7 +185,7 @@ def test_an_actor_dies_alone(backend: str, death: str, monkeypatch: pytest.Monke
             raise LeaveError
         return turn(actor, messages)
 
-    monkeypatch.setattr(jobs, "transition", mortal)
+    monkeypatch.setattr(verdicts, "transition", mortal)
     monkeypatch.setattr(jobs.JobActor, "run", counted)
     monkeypatch.setattr(jobs.JobActor, "draw_up", early)
 

@@ -55,7 +55,7 @@ async def _checked(contract: ToolContract, tool: Tool, run: Run, trial: Trial) -
     observed, found = None, None
     try:
         changed = await anyio.to_thread.run_sync(_changed, call, run.reader, abandon_on_cancel=True)
-        if contract.look_up and contract.check_first and call.first:
+        if contract.look_up and call.first:
             said = await tool.look_up(run, trial)
             if isinstance(said, Unsure):
                 return Checked(problem=f"it cannot be looked up: {said.reason}", seconds=AGAIN)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from resumed.actors import opened as opens
 from resumed.actors.machine import limits
 from resumed.actors.machine.apply import apply
 from resumed.schemas.errors import ResumedError
@@ -222,7 +223,9 @@ def _begun_again(step: Step, item: Item, now: Item) -> bool:
 def _of_runs(world: World, job: str, told: list[Step]) -> list[str]:
     """What ran is what the disk said should run, once."""
     opened = {
-        (row.item, row.epoch, row.number, row.worker) for step in told for row in step.after.tries.values()
+        (opens.name_of(row), row.epoch, row.number, row.worker)
+        for step in told
+        for row in (*step.after.tries.values(), *step.after.errands.values())
     }
     return [
         f"ran without a durable start: {one}"

@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field
 
 from resumed.actors import job as jobs
-from resumed.actors import workshop
+from resumed.actors import verdicts, workshop
 from resumed.actors.entry import Stage
 from resumed.actors.machine.limits import BUDGET
 from resumed.schemas import codec, decisions, frames
@@ -192,7 +192,7 @@ class Story:
     def dying_actors(self, weather: Weather) -> Iterator[None]:
         """Now and then an actor dies: before or after it decides, adopts or acts."""
         places: list[tuple[Any, str]] = [
-            (jobs, "transition"),
+            (verdicts, "transition"),
             (jobs.JobActor, "_adopt"),
             (jobs.JobActor, "act"),
             (workshop.Workshop, "run"),

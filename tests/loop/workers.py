@@ -73,6 +73,10 @@ class Machine:
     manners: Manners = GOOD
     lasts: Callable[[frames.Run], float] | None = None
     """How long a try takes, when a case wants to say so."""
+    began: Callable[[frames.Run], None] = lambda frame: None
+    """Told of what begins in a worker."""
+    ends: Callable[[frames.Run], str] = lambda frame: ""
+    """How a try ends that has done all it does: `die` with its worker, or `silent`, when a case says so."""
     workers: list["FakeWorker"] = field(factory=list)
     did: dict[str, int] = field(factory=dict)
     """How often each misbehaviour happened."""
@@ -188,6 +192,7 @@ class FakeWorker:
         self._ran[key] = machine.witness.start(
             frame.job, frame.item, frame.epoch, frame.number, self.name, machine.clock.micro
         )
+        machine.began(frame)
         self._group.start_soon(self._try, frame, key)
 
     def _stop(self, frame: frames.Stop) -> None:
@@ -221,6 +226,11 @@ class FakeWorker:
             self._answer(key, frames.Raised(job=key[0], epoch=key[1], item=key[2], number=key[3], error="no"))
             return
         answer = self._returned(frame)
+        how = machine.ends(frame)
+        if how == "die":
+            self.kill()
+        if how:
+            return
         self._answer(key, answer)
         await self._afterwards(answer)
 

@@ -1,0 +1,70 @@
+"""Verdicts: what the law says of one message, after what only this process knows of it was looked at.
+
+That is: which start an offered slot is used for, whether an answer was heard before, and whether a target has
+room for what a verdict lets go. Nothing here is durable, and nothing is started.
+"""
+
+from typing import Protocol
+
+from attrs import evolve
+
+from resumed.schemas import events
+from resumed.schemas.decisions import Answer
+from resumed.schemas.instant import Instant
+from resumed.schemas.snapshot import Entry, Snapshot
+
+from . import opened
+from .entry import JobEntry
+from .machine import errands
+from .machine.transition import transition
+from .machine.verdict import Unchanged, Verdict
+from .mailbox import Offered
+from .workshop import Workshop
+
+REMEMBERED = 16
+"""The last answers of one job that an identical repeat is known by."""
+
+
+class House(Protocol):
+    """What is asked of the supervisor."""
+
+    workshop: Workshop
+
+
+def verdict(
+    house: House,
+    entry: JobEntry,
+    adopted: Snapshot,
+    tentative: Snapshot,
+    event: events.Event | Offered,
+    now: Instant,
+) -> Verdict:
+    """What the law says of `event` after the messages before it; `adopted` is what is durable."""
+    if isinstance(event, Offered):
+        unit = house.workshop.choose(entry, adopted, tentative, event.worker, now)
+        if unit is None:
+            return Unchanged(reason="no start is wanted in this slot")
+        facts = event.facts.get(errands.effect_of(unit)) if errands.is_errand(unit) else None
+        event = events.Grant(unit=unit, worker=event.worker, facts=facts)
+    elif isinstance(event, events.Returned):
+        row = opened.row(tentative, event.unit)
+        is_open = row is not None and row.number == event.number
+        key = (event.unit, event.number)
+        if not is_open and entry.answers.get(key) == event.answer:
+            return Unchanged(reason="an identical repeat of an answer already decided")
+        _remember(entry, key, event.answer)
+        if event.slot and errands.is_errand(event.unit):
+            event = evolve(event, slot=errands.is_durable(adopted, tentative, event.unit))
+    found = transition(tentative, event, now)
+    if not (isinstance(found, Entry) and found.changes.errands):
+        return found
+    if house.workshop.sends.reserve(entry, tentative, event, found) or not isinstance(event, events.Returned):
+        return found
+    # Its target has no room: what would be let go in the slot that is kept waits for its turn there.
+    return transition(tentative, evolve(event, slot=False), now)
+
+
+def _remember(entry: JobEntry, key: tuple[str, int], answer: Answer) -> None:
+    entry.answers[key] = answer
+    while len(entry.answers) > REMEMBERED:
+        del entry.answers[next(iter(entry.answers))]

@@ -1,0 +1,287 @@
+"""Effects through the loop: law, store, workshop and workers together, against a target that counts.
+
+Whatever dies, and whenever: what the target has landed twice by one key is a fault, and so is a row that says
+what the target does not.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from loop import cases, target, world
+from loop.target import ASKED, TOOL, Fate, Target
+from loop.world import World
+
+from resumed.actors.entry import Stage
+from resumed.schemas.job import Ending
+from resumed.schemas.ledger import ERRAND, EffectState, ToolContract
+from resumed.store import artifacts
+
+BACKENDS = ("asyncio", "trio")
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.usefixtures("quiet")]
+EFFECT = "job/cms.publish/1.0"
+Case = Callable[[World, Target], Awaitable[None]]
+
+
+def play(
+    backend: str,
+    case: Case,
+    *tools: ToolContract,
+    pages: tuple[str, ...] = ("p1",),
+    fates: tuple[Fate, ...] = (),
+    otherwise: str = "",
+    **limits: Any,
+) -> None:
+    """Run a case in a world whose daemon has started, with one job that asks for these pages."""
+
+    async def started(root: Path) -> None:
+        contract = target.with_tools(world.contract(**limits), *tools)
+        says = target.performing(*pages, otherwise=otherwise)
+        async with cases.made(root, contracts=[contract], says=says) as one:
+            cms = Target(fates=list(fates))
+            cms.over(one.machine)
+            await one.start()
+            await one.admit("harbour", [])
+            await case(one, cms)
+
+            assert [] == target.broken(cms, one.snapshot("harbour"))
+
+    cases.play(backend, started)
+
+
+def ended(one: World) -> Ending:
+    """How the job ended."""
+    outcome = one.snapshot("harbour").outcome
+    assert outcome is not None
+    return outcome.ending
+
+
+# ---- the thin path ----------------------------------------------------------------------------------------
+
+
+def test_an_effect_is_durably_dispatching_before_it_is_sent(backend: str) -> None:
+    """Asked for, let go on the disk, sent, confirmed: in this order, and what is sent is the stored call."""
+
+    async def case(one: World, cms: Target) -> None:
+        seen: list[EffectState] = []
+        cms.watch = lambda frame: seen.append(one.snapshot("harbour").effects[EFFECT].state)
+        assert await one.until(lambda: one.rests("harbour"))
+        row = one.snapshot("harbour").effects[EFFECT]
+        folder = one.place("harbour")
+        assert folder is not None
+        (sent,) = cms.heard
+
+        assert Ending.COMPLETED is ended(one)
+        assert [EffectState.DISPATCHING] == seen
+        assert (EffectState.CONFIRMED, "send", 1) == (row.state, row.confirmed_by, row.dispatches)
+        assert [1] == list(cms.landed.values())
+        assert b"201 created" == artifacts.read(folder, row.response)
+        assert sent.call is not None
+        assert (row.operation_key, row.arguments, 1) == (
+            sent.call.operation_key, sent.call.arguments, sent.call.attempt,
+        )  # fmt: skip
+        assert target.BODY == artifacts.read(folder, sent.call.bodies[0].sha256)
+
+    play(backend, case)
+
+
+ENDS: dict[str, tuple[tuple[Fate, ...], int, str, int]] = {
+    # what becomes of the sends -> how often it was sent, who confirmed it, how often it landed
+    "it lands": ((), 1, "send", 1),
+    "its reply is lost": ((Fate.LOST_REPLY,), 1, "look_up", 1),
+    "it never arrives": ((Fate.LOST,), 2, "send", 1),
+    "it is not sent": ((Fate.NOT_SENT, Fate.NOT_SENT), 3, "send", 1),
+    "its worker dies": ((Fate.DIES,), 1, "look_up", 1),
+    "it hangs": ((Fate.HANGS,), 1, "look_up", 1),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_an_effect_lands_once_however_its_send_ends(backend: str, how: str) -> None:
+    """What may have left is looked up before anything is sent again: it lands once, and the job goes on."""
+    fates, sends, by, landed = ENDS[how]
+
+    async def case(one: World, cms: Target) -> None:
+        assert await one.until(lambda: one.rests("harbour"))
+        snapshot = one.snapshot("harbour")
+
+        assert Ending.COMPLETED is ended(one)
+        assert (sends, [landed]) == (cms.sends, list(cms.landed.values()))
+        assert by == snapshot.effects[EFFECT].confirmed_by
+        assert (0, 0) == (snapshot.position.failures, snapshot.position.crashes)
+
+    play(backend, case, fates=fates)
+
+
+def test_a_refused_effect_ends_its_job(backend: str) -> None:
+    """The target's no is its own: nothing landed, and the job says so."""
+
+    async def case(one: World, cms: Target) -> None:
+        assert await one.until(lambda: one.rests("harbour"))
+
+        assert Ending.FAILED is ended(one)
+        assert EffectState.REJECTED is one.snapshot("harbour").effects[EFFECT].state
+        assert {} == cms.landed
+
+    play(backend, case, fates=(Fate.REFUSED,))
+
+
+def test_what_nobody_can_look_up_is_held_for_a_person(backend: str) -> None:
+    """Without look-up and deduplication an unknown outcome is never sent again: a person settles it."""
+    blind = evolve(TOOL, look_up=False, absent_is_final=False)
+
+    async def case(one: World, cms: Target) -> None:
+        assert await one.until(lambda: one.rests("harbour"))
+        hold = one.snapshot("harbour").hold
+        assert hold is not None
+        assert ("effect_unknown", 1) == (hold.code, cms.sends)
+        one.daemon.soon(lambda: one.daemon.ask("harbour", "Settle", subject=EFFECT, reference="r-by-hand"))
+        assert await one.until(lambda: one.entry("harbour") is None)
+
+        assert (Ending.COMPLETED, 1) == (ended(one), cms.sends)
+
+    play(backend, case, blind, fates=(Fate.DIES,))
+
+
+# ---- where errands run ------------------------------------------------------------------------------------
+
+
+def test_errands_have_workers_of_one_slot(backend: str) -> None:
+    """A workflow whose workers run many tries at once has others for errands, and those run no tries."""
+
+    async def case(one: World, cms: Target) -> None:
+        assert await one.until(lambda: one.rests("harbour"))
+        by_slots = {1: set(), 3: set()}  # type: dict[int, set[bool]]
+        slots = {worker.name: worker.slots for worker in one.machine.workers}
+        for ran in one.witness.ran:
+            by_slots[slots[ran.worker]].add(ran.unit.startswith(ERRAND))
+
+        assert {1: {True}, 3: {False}} == by_slots
+        assert Ending.COMPLETED is ended(one)
+
+    play(backend, case, slots=3)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_target_is_called_no_more_at_once_than_it_takes(backend: str, at_once: int) -> None:
+    """Over all jobs of the store no more calls to one target are under way than its contract says."""
+
+    async def case(root: Path) -> None:
+        contract = target.with_tools(world.contract(), evolve(TOOL, at_once=at_once))
+        says = target.performing("p1", "p2", "p3")
+        async with cases.made(root, contracts=[contract], says=says, most_workers=4) as one:
+            cms = Target()
+            cms.over(one.machine)
+            one.machine.lasts = lambda frame: 1.0
+            await one.start()
+            jobs = [f"harbour-{number}" for number in range(4)]
+            for job in jobs:
+                await one.admit(job, [])
+            assert await one.until(lambda: all(one.entry(job) is None for job in jobs))
+
+            assert (at_once, 12, {1}) == (cms.most, cms.sends, set(cms.landed.values()))
+            assert 0 == cms.under_way
+
+    cases.play(backend, case)
+
+
+# ---- the end of a daemon ----------------------------------------------------------------------------------
+
+
+def test_a_send_under_way_at_a_shutdown_may_finish(backend: str) -> None:
+    """A daemon that is told to end lets a send come to its answer within its time, and records it."""
+
+    async def case(one: World, cms: Target) -> None:
+        one.machine.lasts = lambda frame: 3.0 if frame.call is not None else 0.1
+        assert await one.until(lambda: cms.under_way == 1)
+        await stopped(one, 20.0)
+        row = one.snapshot("harbour").effects[EFFECT]
+
+        assert (EffectState.CONFIRMED, "send") == (row.state, row.confirmed_by)
+        await one.start()
+        assert await one.until(lambda: one.rests("harbour"))
+        assert (Ending.COMPLETED, 1, 0) == (ended(one), cms.sends, cms.look_ups)
+
+    play(backend, case)
+
+
+def test_a_send_that_outlasts_a_shutdown_is_unknown(backend: str) -> None:
+    """What has not answered by the end of the daemon's time may have landed: the next start asks."""
+
+    async def case(one: World, cms: Target) -> None:
+        one.machine.lasts = lambda frame: 9.0 if frame.call is not None else 0.1
+        assert await one.until(lambda: cms.under_way == 1)
+        await stopped(one, 4.0)
+        assert EffectState.UNKNOWN is one.snapshot("harbour").effects[EFFECT].state
+        one.machine.lasts = lambda frame: 0.1
+        await one.start()
+        assert await one.until(lambda: one.rests("harbour"))
+
+        assert Ending.COMPLETED is ended(one)
+        assert [1] == list(cms.landed.values())
+
+    play(backend, case)
+
+
+async def stopped(one: World, seconds: float) -> None:
+    """The daemon is told to end within so many seconds."""
+    daemon = one.daemon
+    one.group.start_soon(daemon.stop, seconds)
+    assert await one.until(daemon.over.is_set)
+
+
+def test_a_worker_that_cannot_be_had_is_not_asked_for_without_end(backend: str) -> None:
+    """While no worker can run the workflow, what is unknown is asked about with pauses, never in a circle."""
+
+    async def case(one: World, cms: Target) -> None:
+        one.machine.lasts = lambda frame: 9.0 if frame.call is not None else 0.1
+        assert await one.until(lambda: cms.under_way == 1)
+        await one.kill()
+        one.machine.manners = evolve(one.machine.manners, say_trouble=1.0)
+        before = len(one.machine.workers)
+        await one.start()
+        await one.until(lambda: False, 3600.0)
+        assert len(one.machine.workers) - before < 40
+        one.machine.manners = evolve(one.machine.manners, say_trouble=0.0)
+        one.machine.lasts = lambda frame: 0.1
+        one.daemon.soon(one.daemon.ask, "harbour", "Resume")
+        assert await one.until(lambda: one.entry("harbour") is None, 7200.0)
+
+        assert Ending.COMPLETED is ended(one)
+
+    play(backend, case)
+
+
+# ---- people -----------------------------------------------------------------------------------------------
+
+
+def test_an_approved_effect_is_sent_and_another_is_not(backend: str) -> None:
+    """Nothing leaves before its own yes: approved by fingerprint through the mailbox, then sent once."""
+
+    async def case(one: World, cms: Target) -> None:
+        await asked(one)
+        row = one.snapshot("harbour").effects[EFFECT]
+        assert (EffectState.PROPOSED, 0) == (row.state, cms.sends)
+        one.daemon.soon(lambda: one.daemon.ask("harbour", "Approve", subject=EFFECT, fingerprint="0" * 64))
+        one.daemon.soon(
+            lambda: one.daemon.ask("harbour", "Approve", subject=EFFECT, fingerprint=row.fingerprint)
+        )
+        assert await one.until(lambda: one.entry("harbour") is None)
+        after = one.snapshot("harbour").effects[EFFECT]
+
+        assert (Ending.COMPLETED, 1) == (ended(one), cms.sends)
+        assert (row.operation_key, row.arguments) == (after.operation_key, after.arguments)
+
+    play(backend, case, ASKED)
+
+
+async def asked(one: World) -> None:
+    """Wait until the job is parked with its effect asked about."""
+
+    def is_asked() -> bool:
+        entry = one.entry("harbour")
+        return entry is not None and entry.stage is Stage.PARKED and EFFECT in one.snapshot("harbour").effects
+
+    assert await one.until(is_asked, 60.0)
