@@ -306,6 +306,8 @@ class Slots:
 
     def _give_way(self, hand: Hand) -> None:
         """A worker that has had its turn ends when a workflow without any waits for its place."""
+        if len(self.pools) < 2 and not hand.closing:
+            return  # there is no other workflow
         turn = not hand.closing and self._seconds() - hand.born >= TURN
         starving = sum(self._goes_before(pool, hand) for pool in self.pools.values()) if turn else 0
         if starving:

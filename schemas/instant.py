@@ -21,8 +21,9 @@ class Instant:
     up: int
 
 
+@lru_cache(maxsize=256)
 def spell(wall: int) -> str:
-    """The UTC text of a wall clock reading in microseconds."""
+    """The UTC text of a wall clock reading in microseconds. One line names a moment several times."""
     second, micro = divmod(wall, MICRO)
     return f"{_spell_second(second)}.{micro:06d}Z"
 

@@ -14,23 +14,30 @@ T = TypeVar("T")
 
 def replaced(record: T, **changes: Any) -> T:
     """A copy of a frozen record with other values in the fields named; TypeError for a name it has not."""
-    kind: type[Any] = type(record)
-    maker = _MAKERS.get(kind)
+    key: tuple[Any, ...] = (type(record), *changes)
+    maker = _MAKERS.get(key)
     if maker is None:
-        maker = _MAKERS[kind] = _maker(kind)
-    made: T = maker(record, **changes)
+        maker = _maker(type(record), *changes)
+        if len(_MAKERS) < MOST_MAKERS:
+            _MAKERS[key] = maker
+    made: T = maker(record, *changes.values())
     return made
 
 
-_MAKERS: dict[type[Any], Callable[..., Any]] = {}
+_MAKERS: dict[tuple[Any, ...], Callable[..., Any]] = {}
+"""By class and the names of what is changed, in the order they are given in."""
+MOST_MAKERS = 1024
+"""More than there are places in the code that change a record, with all that each may change."""
 
 
-def _maker(kind: type[Any]) -> Callable[..., Any]:
+def _maker(kind: type[Any], *changed: str) -> Callable[..., Any]:
     names = [each.name for each in fields(kind)]
+    if unknown := set(changed) - set(names):
+        raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
     space: dict[str, Any] = {f"_set_{name}": getattr(kind, name).__set__ for name in names}
-    space |= {"_new": object.__new__, "_kind": kind, "_same": object()}
-    lines = [f"def make(_old, *, {', '.join(f'{name}=_same' for name in names)}):", " _made = _new(_kind)"]
-    lines += [f" _set_{name}(_made, _old.{name} if {name} is _same else {name})" for name in names]
+    space |= {"_new": object.__new__, "_kind": kind}
+    lines = [f"def make({', '.join(['_old', *changed])}):", " _made = _new(_kind)"]
+    lines += [f" _set_{name}(_made, {name if name in changed else f'_old.{name}'})" for name in names]
     # Names of fields only: nothing of a record's content is ever part of this text.
     exec("\n".join([*lines, " return _made"]), space)
     made: Callable[..., Any] = space["make"]

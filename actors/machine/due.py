@@ -202,9 +202,10 @@ def next_due(snapshot: Snapshot, now: Instant) -> Instant | None:
         return found if found is None else reckoning.look(snapshot, now, found)
     if snapshot.hold is None and (at := limits.next_reached(snapshot, now)) is not None:
         found = _earlier(found, at)
-    for asking in (approvals, reviews, questions):
-        if (at := asking.next_lapse(snapshot)) is not None:
-            found = _earlier(found, at)
+    if snapshot.effects or snapshot.reviews or snapshot.questions:
+        for asking in (approvals, reviews, questions):
+            if (at := asking.next_lapse(snapshot)) is not None:
+                found = _earlier(found, at)
     moments = [wait.deadline for wait in snapshot.waits if wait.deadline is not None]
     if (deadline := limits.deadline(snapshot)) is not None:
         moments.append(deadline)
