@@ -10,7 +10,7 @@ from attrs import evolve
 from effects_kit import BLIND, BOTH, CALL, DEDUP, TOOL, Ledger, asked, call, items, of
 from machine_kit import ANNA, FOUND, NEXT_BOOT, moment
 
-from resumed.actors.machine import due, reconcile, standing
+from resumed.actors.machine import asks, due, reconcile, standing
 from resumed.schemas import decisions, events
 from resumed.schemas.actions import ActionKind
 from resumed.schemas.decisions import Absent, Landed, NotSent, Refused, Unsure
@@ -549,6 +549,10 @@ def test_a_landing_after_the_end_changes_no_status_and_is_not_forgotten() -> Non
         play.snapshot.outcome,
         play.effect().hold.code if play.effect().hold else "",
     )
+    (ask,) = asks.asks(play.snapshot, play.now)
+    assert ("settle", CALL) == (ask.kind.value, ask.subject)
+    assert "settled: taken note of" == play.does(events.Settle(by=ANNA, subject=CALL, reference="p2"))
+    assert ([], outcome) == (asks.asks(play.snapshot, play.now), play.snapshot.outcome)
 
 
 def test_the_bytes_of_every_answer_are_kept_with_the_row() -> None:

@@ -19,7 +19,7 @@ from resumed.schemas.ledger import Approval, Effect, EffectState, Question
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
 
-from . import approvals, questions, reckoning, reviews, rounds
+from . import approvals, errands, questions, reckoning, reviews, rounds
 from .draft import Draft
 
 Standing = Snapshot | Draft
@@ -66,8 +66,10 @@ def wants_approval(effect: Effect) -> bool:
 
 
 def wants_settling(effect: Effect) -> bool:
-    """Whether only a person can say what became of an effect."""
-    return effect.state in UNSETTLED and effect.hold is not None
+    """Whether only a person can say what became of an effect, or has to know of a landing."""
+    if effect.hold is None:
+        return False
+    return effect.state in UNSETTLED or effect.suspect or effect.hold.code == errands.CONFLICT
 
 
 def _unit(standing: Standing, name: str) -> Item | None:
@@ -75,15 +77,17 @@ def _unit(standing: Standing, name: str) -> Item | None:
 
 
 def _open(standing: Standing) -> Iterator[Asked]:
-    """What is asked now; nothing of a job that has ended, and only what left of one that is being ended."""
-    if standing.outcome is not None:
-        return
+    """What is asked now; of a job that has ended, or is being ended, only what left."""
     table, ending = standing.effects, standing.cancel is not None or standing.expiry is not None
-    for name in table.unsettled:
+    for name in table.held:
         effect = table[name]
         if wants_settling(effect):
             yield _asked(standing, AskKind.SETTLE, name, effect.item, effect.dispatches)
-        elif effect.gate is not None and wants_approval(effect) and not ending:
+    if standing.outcome is not None:
+        return
+    for name in table.unsettled:
+        effect = table[name]
+        if effect.gate is not None and wants_approval(effect) and not (ending or wants_settling(effect)):
             yield _asked(standing, AskKind.APPROVE, name, effect.item, effect.gate.round)
     if ending:
         return

@@ -8,10 +8,10 @@ number. A `start` is a claim on a slot, not a task: it may lapse (a pause) and r
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant, later, reached, seconds_until
 from resumed.schemas.job import ItemState
-from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
 from . import approvals, breaker, clock, errands, limits, pins, questions, reckoning, reviews
+from .errands import stops as stops
 from .limits import Standing
 from .reckoning import trusted
 
@@ -32,12 +32,6 @@ def blocked(standing: Standing) -> bool:
         and standing.cancel is None
         and standing.expiry is None
     )
-
-
-def stops(standing: Standing) -> bool:
-    """True once an item of a job has failed that starts nothing more then."""
-    failed = standing.each is not None and standing.items.count(ItemState.FAILED)
-    return bool(failed) and standing.contract.on_failed is OnFailed.STOP
 
 
 def room(standing: Standing) -> int:

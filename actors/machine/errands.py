@@ -5,7 +5,9 @@ Pure questions. An errand is claimed like a try, under a name of its own; what c
 
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant, later, reached
+from resumed.schemas.job import ItemState
 from resumed.schemas.ledger import ERRAND, Effect, EffectState, ErrandKind, ToolContract
+from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
 from .approvals import is_met
@@ -39,12 +41,18 @@ def effect_of(unit: str) -> str:
     return unit[len(ERRAND) :]
 
 
+def stops(standing: Standing) -> bool:
+    """True once an item of a job has failed that starts nothing more then."""
+    failed = standing.each is not None and standing.items.count(ItemState.FAILED)
+    return bool(failed) and standing.contract.on_failed is OnFailed.STOP
+
+
 def may_begin(standing: Standing, effect: Effect) -> bool:
     """Whether it may be let go, or checked, as far as the job goes. What holds the job by itself may be tried
     again, to see whether it still does."""
     if standing.outcome is not None or standing.pause is not None:
         return False
-    if standing.cancel is not None or standing.expiry is not None:
+    if standing.cancel is not None or standing.expiry is not None or standing.waits or stops(standing):
         return False
     return standing.hold is None or (effect.hold is not None and standing.hold.code in JOB_HOLDS)
 

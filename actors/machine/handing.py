@@ -33,6 +33,7 @@ def enter(unit: Item, step: str, data: str = "{}") -> Item:
         data=data,
         code="",
         reason="",
+        note="",
     )
 
 

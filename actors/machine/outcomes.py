@@ -74,7 +74,7 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
         settle(draft)
         return Unchanged(reason=f"{effect.id} is {effect.state} by now")
     effect = reconcile.kept(effect, event.kept[0] if event.kept else None)
-    slot = row.worker if event.slot and draft.contract.slots == 1 else ""
+    slot = row.worker if event.slot else ""
     if row.kind is ErrandKind.SEND:
         choice: Choice = _sent(draft, effect, decided)
     elif row.kind is ErrandKind.LOOK_UP:
@@ -84,7 +84,8 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     else:
         choice = dispatch.failed_check(draft, effect, f"it answered {type(decided).__name__}")
     settle(draft)
-    if slot and effect.id not in draft.errands:
+    # A workflow whose workers hold several tries has workers of their own for errands.
+    if slot and effect.id not in draft.errands and draft.contract.slots == 1:
         _follow(draft, row.worker)
     return choice
 

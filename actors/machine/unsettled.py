@@ -8,7 +8,7 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.instant import later
-from resumed.schemas.ledger import Effect, EffectState, ErrandKind
+from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind
 from resumed.schemas.refusal import Refusal
 
 from . import approvals, dispatch, errands, outcomes, reconcile, reconciling
@@ -88,6 +88,11 @@ def say(draft: Draft, event: events.Settle) -> str | Refusal | Unchanged:
         return Unchanged(
             reason=f"{effect.id} is confirmed already as {effect.reference}, by {effect.confirmed_by}"
         )
+    if effect.state in SETTLED and effect.hold is not None:
+        draft.put_effect(evolve(effect, hold=None))
+        if not draft.has_ended():
+            settle(draft)
+        return "settled: taken note of"
     if event.reference == "":
         return _refused(draft, effect, "no_reference", "say under which reference of its target it landed")
     if not _is_open(effect):
