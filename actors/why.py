@@ -9,7 +9,7 @@ from attrs import evolve
 
 from resumed.schemas.instant import Instant, spell
 from resumed.schemas.job import Item, ItemState, SourceReport, Status, Try
-from resumed.schemas.ledger import WaitKind
+from resumed.schemas.ledger import EffectState, ErrandKind, WaitKind
 from resumed.schemas.snapshot import Line, Snapshot
 from resumed.schemas.views import JobRow, WhyCheck, WhyEvent, WhyView, WhyWake
 from resumed.store.history import Past
@@ -222,7 +222,9 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
         yield WhyWake(said="a free worker")
     elif status in (Status.RESUMING, Status.RUNNING):
         yield WhyWake(said="the end of what runs")
-        until = min((each.until for each in snapshot.tries.values()), key=lambda at: at.wall, default=None)
+        ends = [each.until for each in snapshot.tries.values()]
+        ends += [each.until for each in snapshot.errands.values()]
+        until = min(ends, key=lambda at: at.wall, default=None)
         if until is not None:
             yield WhyWake(said="the first time limit of these", at=spell(until.wall))
     else:
@@ -242,7 +244,12 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
 
 
 def _asking(snapshot: Snapshot, now: Instant) -> Iterable[WhyWake]:
-    """When a target is asked again about what may have landed there, or something waits to be let go."""
+    """When a target answers, or is asked again about what may have landed there."""
+    for row in snapshot.errands.values():
+        if snapshot.effects[row.effect].state is EffectState.UNKNOWN:
+            yield WhyWake(said="its target's answer", at=spell(row.until.wall))
+    if any(kind is ErrandKind.LOOK_UP for _, kind in errands.wanted(snapshot, now)):
+        yield WhyWake(said="a free worker, to ask its target")
     if snapshot.effects.unsettled and (at := errands.next_moment(snapshot, now)) is not None:
         yield WhyWake(said="its target, which is asked again", at=spell(at.wall))
 

@@ -102,6 +102,16 @@ class Ledger(Play):
         unit = errands.name_of(name)
         return self.does(events.Gone(unit=unit, epoch=row.epoch, number=row.number, died=died, began=began))
 
+    def stopped(self) -> list[str]:
+        """Every stop that is due is carried out, of tries and of errands; the choices made."""
+        stops = [action for action in self.due() if action.kind is ActionKind.STOP]
+        return [
+            self.lost(errands.effect_of(action.id), died=False)
+            if errands.is_errand(action.id)
+            else self.does(self.gone(action.id, died=False))
+            for action in stops
+        ]
+
     def given(self, unit: str) -> list[Effect]:
         """What the step that the unit was led to is given: the rows, in the order of the calls."""
         row = self.snapshot.performances.get(unit)

@@ -3,6 +3,10 @@
 from collections.abc import Callable
 
 from attrs import evolve
+from effect_points import GATED, checking, looking, sending, unknown, waits
+from effect_points import in_words as effect_in_words
+from effects_kit import BLIND, CALL, Ledger
+from gates_kit import BO, facts
 from machine_kit import ANNA, CONTRACT, TIMEOUT, Play, opened, opening
 
 from resumed.actors.machine import due, standing
@@ -10,7 +14,7 @@ from resumed.actors.machine.verdict import Unchanged, Verdict
 from resumed.schemas import decisions, events
 from resumed.schemas.instant import later
 from resumed.schemas.job import Budget, ItemState, PinKind, Source
-from resumed.schemas.ledger import Obstacle
+from resumed.schemas.ledger import ERRAND, Obstacle
 from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import OnChange
@@ -165,6 +169,18 @@ def _set_clock(play: Play, seconds: float) -> Verdict:
     return play.tell(events.Tick())
 
 
+def _there_already() -> Play:
+    play = checking()
+    play.says(CALL, decisions.Checked(found="p0"))
+    return play
+
+
+def _ending_unknown() -> Play:
+    play = unknown()
+    play.does(events.Cancel(by=ANNA))
+    return play
+
+
 POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     # the point -> the unit that is looked at, and a job that stands there
     "Waiting for its time to start": ("", _waits_for_time),
@@ -188,6 +204,14 @@ POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     "Held: only a wall clock that was set says that its deadline has passed": ("a", _doubted),
     "Held: a worker's end is not proven": ("a", _not_gone),
     "Being canceled, an item is being stopped": ("a", _ending),
+    "An effect waits for somebody to allow it": ("", lambda: waits(GATED)),
+    "An effect waits to be let go": ("", waits),
+    "An effect is being checked": ("", checking),
+    "An effect is being sent": ("", sending),
+    "An effect may have left, and is being looked up": ("", looking),
+    "Held: an effect may have left, and nobody can be asked": ("", lambda: unknown(BLIND)),
+    "Held: an effect is there already": ("", _there_already),
+    "Being canceled, an effect may have left": ("", _ending_unknown),
     "Terminal": ("", _terminal),
 }
 
@@ -207,6 +231,9 @@ def _timeout(play: Play, unit: str) -> Verdict:
 
 
 def _death(play: Play, unit: str) -> Verdict:
+    for name, errand in play.snapshot.errands.items():
+        gone = events.Gone(unit=ERRAND + name, epoch=errand.epoch, number=errand.number, died=True)
+        return play.tell(gone)
     if unit in play.snapshot.tries:
         return play.tell(play.gone(unit))
     return play.tell(events.Gone(unit=unit, epoch=1, number=1, died=True))
@@ -245,6 +272,12 @@ def _past_deadline(play: Play, unit: str) -> Verdict:
     return _set_clock(play, 2 * HOUR)
 
 
+def _yes(play: Play) -> events.Approve:
+    row = play.snapshot.effects.get(CALL)
+    fingerprint = row.fingerprint if row is not None else ""
+    return events.Approve(by=BO, subject=CALL, fingerprint=fingerprint, facts=facts(BO))
+
+
 CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
     "`pause`": lambda play, unit: play.tell(events.Pause(by=ANNA)),
     "`pause --now`": lambda play, unit: play.tell(events.Pause(by=ANNA, now=True)),
@@ -273,13 +306,28 @@ CONDITIONS: dict[str, Callable[[Play, str], Verdict]] = {
 }
 
 
+ON_EFFECTS: dict[str, Callable[[Play, str], Verdict]] = {
+    "`approve`": lambda play, unit: play.tell(_yes(play)),
+    "`settle --landed`": lambda play, unit: play.tell(events.Settle(by=ANNA, subject=CALL, reference="p9")),
+    "`settle --absent`": lambda play, unit: play.tell(events.Settle(by=ANNA, subject=CALL)),
+}
+"""What people say of an effect, where there is one."""
+
+
+def conditions(point: str) -> list[str]:
+    """What is asked of a point."""
+    has_effects = isinstance(POINTS[point][1](), Ledger)
+    return [*CONDITIONS, *(ON_EFFECTS if has_effects else ())]
+
+
 def in_words(play: Play, unit: str) -> str:
     """Where the job stands, and where the unit that is looked at does."""
     snapshot = play.snapshot
     status = standing.status(snapshot, play.now).value
     if snapshot.hold is not None and status == "held":
         status = f"held: {snapshot.hold.code}"
-    return f"**{status}**, {_unit(play, unit)}"
+    effect = f", the effect is {effect_in_words(play)}" if isinstance(play, Ledger) else ""
+    return f"**{status}**, {_unit(play, unit)}{effect}"
 
 
 def _unit(play: Play, unit: str) -> str:
@@ -303,7 +351,7 @@ def outcome(point: str, condition: str) -> str:
     """What the law does there, and what is left when the stops it asks for have been carried out."""
     unit, made = POINTS[point]
     play = made()
-    verdict = CONDITIONS[condition](play, unit)
+    verdict = {**CONDITIONS, **ON_EFFECTS}[condition](play, unit)
     if isinstance(verdict, Refusal):
         why = verdict.reason.split(": ", 1)[1].replace("harbour-7", "the job")
         return f"refused ({verdict.code}): {why}"

@@ -125,6 +125,38 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
         ["the end of what runs", "the first time limit of these"],
         ["start anything new: being ended by anna"],
     ),
+    "An effect waits for somebody to allow it": (
+        "waiting",
+        ["group:curators, deciding 7hfbew"],
+        ["send anything that nobody has allowed"],
+    ),
+    "An effect waits to be let go": ("ready", ["a free worker"], ["start: no worker is free for it"]),
+    "An effect is being checked": (
+        "running",
+        ["the end of what runs", "the first time limit of these"],
+        [],
+    ),
+    "An effect is being sent": ("running", ["the end of what runs", "the first time limit of these"], []),
+    "An effect may have left, and is being looked up": (
+        "reconciling",
+        ["its target's answer"],
+        ["go on: the other system is asked first"],
+    ),
+    "Held: an effect may have left, and nobody can be asked": (
+        "held",
+        ["anna, and nothing else"],
+        ["send again, or go on with what depends on it: nobody can tell whether it landed"],
+    ),
+    "Held: an effect is there already": (
+        "held",
+        ["anna, and nothing else"],
+        ["go on: what is said of one of its effects does not agree"],
+    ),
+    "Being canceled, an effect may have left": (
+        "reconciling",
+        ["a free worker, to ask its target"],
+        ["go on: the other system is asked first"],
+    ),
     "Terminal": ("completed", [], []),
 }
 

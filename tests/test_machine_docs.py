@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import effect_points
 import pytest
 from attrs import evolve
 from machine_kit import ANNA, FOUND, STOPS, WORKER, Play
-from machine_points import CONDITIONS, NOW, POINTS, comparing, outcome, with_sources
+from machine_points import NOW, POINTS, comparing, conditions, outcome, with_sources
 
 from resumed.actors.machine import standing
 from resumed.actors.machine.verdict import Verdict
@@ -273,6 +274,13 @@ def page() -> str:
         "",
         *_sources(),
         "",
+        "## Effects",
+        "",
+        "An effect is one write to another system. What has not left and what may have left are kept apart",
+        "in every row; a unit that asked for effects is in progress, without a try, until all are settled.",
+        "",
+        *effect_points.lines(),
+        "",
         "## Jobs",
         "",
         "A job's status is derived from its records whenever somebody looks; it is stored nowhere.",
@@ -289,7 +297,7 @@ def page() -> str:
     ]
     for point in POINTS:
         lines += ["", f"### {point}", "", "| stop condition | outcome |", "|---|---|"]
-        lines += [f"| {condition} | {outcome(point, condition)} |" for condition in CONDITIONS]
+        lines += [f"| {condition} | {outcome(point, condition)} |" for condition in conditions(point)]
     return "\n".join(lines) + "\n"
 
 
@@ -305,7 +313,7 @@ def test_states_page_is_drawn_from_the_law() -> None:
 @pytest.mark.parametrize("point", POINTS)
 def test_every_interruption_point_answers_every_stop_condition(point: str) -> None:
     """No cell of interruption point × stop condition is empty."""
-    assert [] == [condition for condition in CONDITIONS if not outcome(point, condition).strip()]
+    assert [] == [condition for condition in conditions(point) if not outcome(point, condition).strip()]
 
 
 def test_every_state_and_status_is_explained() -> None:

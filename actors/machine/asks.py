@@ -65,13 +65,6 @@ def wants_approval(effect: Effect) -> bool:
     return effect.state is EffectState.PROPOSED and not approvals.is_met(effect)
 
 
-def wants_settling(effect: Effect) -> bool:
-    """Whether only a person can say what became of an effect, or has to know of a landing."""
-    if effect.hold is None:
-        return False
-    return effect.state in UNSETTLED or effect.suspect or effect.hold.code == errands.CONFLICT
-
-
 def _unit(standing: Standing, name: str) -> Item | None:
     return standing.position if name == "" else standing.items.get(name)
 
@@ -81,13 +74,13 @@ def _open(standing: Standing) -> Iterator[Asked]:
     table, ending = standing.effects, standing.cancel is not None or standing.expiry is not None
     for name in table.held:
         effect = table[name]
-        if wants_settling(effect):
+        if errands.wants_word(effect):
             yield _asked(standing, AskKind.SETTLE, name, effect.item, effect.dispatches)
     if standing.outcome is not None:
         return
     for name in table.unsettled:
         effect = table[name]
-        if effect.gate is not None and wants_approval(effect) and not (ending or wants_settling(effect)):
+        if effect.gate is not None and wants_approval(effect) and not (ending or errands.wants_word(effect)):
             yield _asked(standing, AskKind.APPROVE, name, effect.item, effect.gate.round)
     if ending:
         return

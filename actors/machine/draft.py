@@ -127,6 +127,11 @@ class Draft:
         """The effects laid over the table so far, as they are now."""
         return list(self._effects.values())
 
+    def closed_errands(self) -> list[str]:
+        """The effects whose errand is over by what was laid over so far."""
+        before = self._before.errands
+        return [name for name in before if name not in self.errands] if before is not self.errands else []
+
     def changed_units(self) -> list[Item]:
         """The units laid over the table so far, as they are now."""
         own = [] if self.position is self._before.position else [self.position]

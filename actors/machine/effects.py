@@ -194,7 +194,8 @@ def settle(draft: Draft) -> None:
     its step has decided, and the end of a job withdraws what was not let go."""
     if draft.effects.unsettled and draft.stopping():
         _withdraw_all(draft)
-    for name in dict.fromkeys(row.item for row in draft.changed_effects()):
+    over = [draft.effects[name] for name in draft.closed_errands()]
+    for name in dict.fromkeys(row.item for row in (*draft.changed_effects(), *over)):
         performance = draft.performances.get(name)
         if performance is not None and not performance.over:
             _go_on(draft, performance)
@@ -226,8 +227,8 @@ def _withdraw_all(draft: Draft) -> None:
 def _go_on(draft: Draft, performance: Performance) -> None:
     """The unit goes on once all that it asked for is settled."""
     rows = [draft.effects[name] for name in performance.effects]
-    if any(row.state not in SETTLED for row in rows):
-        return
+    if any(row.state not in SETTLED or row.id in draft.errands for row in rows):
+        return  # also while a sender of one that a person has settled may be alive
     unit = draft.unit(performance.unit)
     assert unit is not None
     if unit.state is not ItemState.IN_PROGRESS or unit.occurrence != performance.occurrence:

@@ -47,6 +47,13 @@ def stops(standing: Standing) -> bool:
     return bool(failed) and standing.contract.on_failed is OnFailed.STOP
 
 
+def wants_word(effect: Effect) -> bool:
+    """Whether only a person can say what became of an effect, or has to know of a landing."""
+    if effect.hold is None:
+        return False
+    return effect.state is EffectState.UNKNOWN or effect.suspect or effect.hold.code == CONFLICT
+
+
 def may_begin(standing: Standing, effect: Effect) -> bool:
     """Whether it may be let go, or checked, as far as the job goes. What holds the job by itself may be tried
     again, to see whether it still does."""

@@ -5,6 +5,7 @@ from resumed.schemas.job import Status
 from resumed.schemas.ledger import Effect, EffectState
 from resumed.schemas.snapshot import Snapshot
 
+from . import errands
 from .approvals import is_met
 
 UNKNOWN = "effect_unknown"
@@ -63,11 +64,10 @@ def waits(snapshot: Snapshot) -> str:
 def commands(snapshot: Snapshot) -> tuple[str, ...]:
     """How a person says what became of the effects that need one."""
     job = snapshot.job.id
-    rows = [snapshot.effects[name] for name in sorted(snapshot.effects.held & snapshot.effects.unsettled)]
+    rows = [snapshot.effects[name] for name in sorted(snapshot.effects.held)]
     found: list[str] = []
-    for row in rows[:MOST]:
-        if row.state is EffectState.UNKNOWN or row.suspect:
-            found += settling(job, row.id)
+    for row in [each for each in rows if errands.wants_word(each)][:MOST]:
+        found += settling(job, row.id)
     return tuple(found)
 
 

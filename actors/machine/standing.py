@@ -48,7 +48,7 @@ def status(snapshot: Snapshot, now: Instant) -> Status:
         return Status.RESUMING if _is_compared(snapshot) else Status.RUNNING
     if at_work:
         return Status.RUNNING
-    if snapshot.effects.unsettled and (found := reconciling.status(snapshot)) is not None:
+    if (snapshot.effects.unsettled or snapshot.errands) and (found := reconciling.status(snapshot)):
         return found
     if snapshot.pause is not None:
         return Status.PAUSED
@@ -96,7 +96,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
         return f"being ended by {mark.by}: {len(snapshot.publications)} outputs are taken away first"
     if snapshot.hold is not None:
         return snapshot.hold.reason
-    if snapshot.effects.unsettled and not snapshot.tries and (said := reconciling.why(snapshot)):
+    at_work = snapshot.effects.unsettled or snapshot.errands
+    if at_work and not snapshot.tries and (said := reconciling.why(snapshot)):
         return f"being ended by {mark.by}: {said}" if mark is not None else said
     if snapshot.pause is not None:
         running = len(snapshot.tries)
