@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from schema_kit import sample
 
-from resumed.schemas import decisions, frames
+from resumed.schemas import codec, decisions, frames
 from resumed.schemas.errors import FaultyInputError, ProtocolError
 
 TO, FROM = get_args(frames.ToWorker), get_args(frames.FromWorker)
@@ -133,3 +133,45 @@ def test_the_protocol_is_always_named(kind: type[Any]) -> None:
     frame = evolve(sample(kind), protocol=frames.PROTOCOL)
 
     assert b'"protocol":%d' % frames.PROTOCOL in frames.write(frame)
+
+
+GOES_ON: dict[str, Any] = {
+    "job": "j",
+    "epoch": 1,
+    "item": "",
+    "number": 2,
+    "answer": {"decided": {"kind": "GoTo", "step": "s"}, "state": {"count": "1"}},
+}
+ANSWER: dict[str, Any] = GOES_ON["answer"]
+ANYTHING_ELSE: dict[str, dict[str, Any]] = {
+    "no state": GOES_ON | {"answer": {"decided": ANSWER["decided"]}},
+    "an unknown key": GOES_ON | {"more": 1},
+    "a missing key": {key: value for key, value in GOES_ON.items() if key != "item"},
+    "a number for a text": GOES_ON | {"job": 1},
+    "a truth for a number": GOES_ON | {"epoch": True},
+    "a fraction": GOES_ON | {"number": 2.0},
+    "a large number": GOES_ON | {"number": 2**53},
+    "an answer that is none": GOES_ON | {"answer": []},
+    "an unknown key of the answer": GOES_ON | {"answer": {**ANSWER, "more": 1}},
+    "what it spent, and no state": GOES_ON | {"answer": {"decided": ANSWER["decided"], "used": None}},
+    "another decision": GOES_ON | {"answer": {**ANSWER, "decided": {"kind": "Failed", "reason": "s"}}},
+    "it brings items": GOES_ON | {"answer": {**ANSWER, "decided": {**ANSWER["decided"], "items": None}}},
+    "no step": GOES_ON | {"answer": {**ANSWER, "decided": {"kind": "GoTo", "stp": "s"}}},
+    "a step that is no text": GOES_ON | {"answer": {**ANSWER, "decided": {"kind": "GoTo", "step": 1}}},
+    "a state that is no text": GOES_ON | {"answer": {**ANSWER, "state": {"a": "1", "b": 1}}},
+    "a list for a state": GOES_ON | {"answer": {**ANSWER, "state": []}},
+}
+
+
+def test_what_goes_on_is_read_as_the_converter_reads_it() -> None:
+    """The short way and the converter's: one record."""
+    for state in ({}, {"count": "1"}, {"a": "1", "b": '"x"'}):
+        value = GOES_ON | {"answer": {**ANSWER, "state": state}}
+
+        assert codec.from_plain(value, frames.Returned, "it") == frames.goes_on(value)
+
+
+@pytest.mark.parametrize("case", ANYTHING_ELSE)
+def test_all_else_is_the_converters(case: str) -> None:
+    """The short way leaves alone what is anything more, and what does not hold: the converter names it."""
+    assert frames.goes_on(ANYTHING_ELSE[case]) is None
