@@ -73,9 +73,12 @@ def test_effects_and_reviews_lead_on_in_the_files_order(words: str) -> None:
     made = contract(toml)
     course = Course(made, workflowfile.read(toml.encode(), "flow"))
     leads = {place.name: course.then(number) for number, place in enumerate(course.places) if place.waits}
+    backs = {name: course.back(course.at[name]) for name in leads}
 
     assert COURSES[words] == (" ".join(step.name for step in made.steps), leads)
-    assert {step.name for step in made.steps} >= {then for then in leads.values() if then}
+    kinds = {step.name: step.kind for step in made.steps}
+    for name, step in [*leads.items(), *backs.items()]:
+        assert not step or kinds[step] is kinds[name]
 
 
 def test_effects_of_one_step_follow_each_other() -> None:

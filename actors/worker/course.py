@@ -90,6 +90,14 @@ class Course:
         following = self._next_of_item(number)
         return "" if following is None else self.places[following].name
 
+    def back(self, number: int) -> str:
+        """The step that a reviewer sends an effect back to: the one it stands behind, where it is the same
+        unit's; else the effect is asked for again."""
+        effect = self.places[number].effect
+        if effect is None or self.places[self.at[effect.after]].each != effect.each:
+            return ""
+        return effect.after
+
     def needs_more(self, number: int) -> bool:
         """Whether the name of a step is not enough to lead on from a place where others decide."""
         place = self.places[number]

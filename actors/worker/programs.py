@@ -165,8 +165,8 @@ class Steps:
         if place.effect is not None:
             if absent := proposals.absent(place.effect, given):
                 return _held_without(absent)
-            then = self._course.then(number)
-            return await proposals.proposed(self._programs, place.effect, run, given, then, trial)
+            leads = self._course.then(number), self._course.back(number)
+            return await proposals.proposed(self._programs, place.effect, run, given, leads, trial)
         assert place.step is not None
         try:
             with credentials.handed(run.credentials, place.step.secrets, run.scratch) as handed:

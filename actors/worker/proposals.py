@@ -34,17 +34,23 @@ class _EndedError(Exception):
 
 
 async def proposed(
-    programs: Programs, effect: ProgramEffect, run: Run, given: Mapping[str, str], then: str, trial: Trial
+    programs: Programs,
+    effect: ProgramEffect,
+    run: Run,
+    given: Mapping[str, str],
+    leads: tuple[str, str],
+    trial: Trial,
 ) -> Decided:
     """What an effect's step decides: to ask for its call, or why it cannot; TryStoppedError when stopped.
 
-    `given` are the values of the try, files of earlier outputs among them.
+    `given` are the values of the try, files of earlier outputs among them; `leads` the steps that follow
+    when it has landed, and when a reviewer sends it back.
     """
     try:
         call = await _Proposal(programs, effect, run, given, trial).call()
     except _EndedError as ended:
         return ended.decided
-    return Performing(calls=(call,), then=then, back=effect.after)
+    return Performing(calls=(call,), then=leads[0], back=leads[1])
 
 
 class _Proposal:

@@ -1,0 +1,154 @@
+"""Effects of a workflow file through the whole daemon, against a content system that keeps count."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calls_kit import argv, secret_folder
+from daemon_kit import LOOPS, Daemon, eventually
+from target import Target
+
+TOKEN = "canary-token-4b1f9e"
+LABEL = """
+version = 1
+inputs.list = {{ type = "string" }}
+[[step]]
+name = "draft"
+run = ["sed", "s/^/Label: /", "{{source}}"]
+repeatable = true
+timeout = "20s"
+[[effect]]
+name = "publish"
+target = {{ name = "cms", account = "museum" }}
+approve = false
+undo = "publish an empty page"
+secrets = ["cms"]
+absent_is_final = true
+in_flight = "100ms"
+timeout = "15s"
+[effect.send]
+method = "PUT"
+url = "{address}/pages/{{source.stem}}"
+headers = {{ Authorization = "Bearer {{secrets.cms}}", X-Seen = "{{observed}}" }}
+body = "{{outputs.draft}}"
+key_header = "Idempotency-Key"
+statuses = {{ landed = [201], refused = [401, 409, 412], not_sent = [503] }}
+reference = {{ json = "reference" }}
+[effect.look_up]
+url = "{address}/keys/{{key}}"
+headers = {{ Authorization = "Bearer {{secrets.cms}}" }}
+statuses = {{ landed = [200], absent = [404] }}
+reference = {{ json = "reference" }}
+[effect.observe]
+url = "{address}/pages/{{source.stem}}"
+headers = {{ Authorization = "Bearer {{secrets.cms}}" }}
+statuses = {{ absent = [404] }}
+version = {{ header = "ETag" }}
+[[effect]]
+name = "announce"
+each = false
+target = "list"
+approve = false
+dedup = "1d"
+irreversible = true
+send = {announce}
+"""
+
+
+@pytest.fixture
+def cms(tmp_path: Path) -> Iterator[Target]:
+    vault = secret_folder(tmp_path / "vault", cms=TOKEN)
+    made = Target(tmp_path / "cms", f"--token-file={vault}/cms")
+    (tmp_path / "cms").mkdir()
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture(params=LOOPS)
+def daemon(
+    request: pytest.FixtureRequest, tmp_path: Path, cms: Target, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Daemon]:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "vault"))
+    (tmp_path / "house").mkdir()
+    made = Daemon(tmp_path / "house", request.param)
+    announce = argv("sh", "-c", 'echo "$1 $RESUMED_KEY" >> "$2"; echo told', "sh", "{job}", "{inputs.list}")
+    (made.workflows / "label.toml").write_text(LABEL.format(address=cms.address, announce=announce))
+    (made.workflows / "label.toml").chmod(0o644)
+    made.start()
+    yield made
+    made.end()
+    assert "Traceback" not in made.said()
+
+
+def submit(daemon: Daemon, job: str, **texts: str) -> None:
+    path = daemon.file(job, "label", texts)
+    given = json.loads(path.read_text()) | {"inputs": {"list": str(daemon.root / "list")}}
+    path.write_text(json.dumps(given))
+    said = daemon.ask("submit", str(path))
+    assert 0 == said.returncode, said.stderr
+
+
+def completed(daemon: Daemon, job: str) -> dict[str, Any]:
+    def look() -> dict[str, Any]:
+        row = daemon.row(job)
+        assert "completed" == row["status"], row
+        return row
+
+    found: dict[str, Any] = eventually(look, within=40)
+    return found
+
+
+def read(cms: Target, page: str) -> str:
+    """The text of a page, as the museum may read it."""
+    asked = urllib.request.Request(
+        f"{cms.address}/pages/{page}", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        text: str = json.load(answer)["body"]
+        return text
+
+
+def canaries(*folders: Path) -> str:
+    return subprocess.run(["grep", "-rlaF", TOKEN, *map(str, folders)], capture_output=True, text=True).stdout
+
+
+def test_each_page_is_written_once_whatever_is_lost(daemon: Daemon, cms: Target) -> None:
+    """One reply is lost, and the daemon is killed while it waits for another: each page was written once.
+
+    What was announced came after all of them, once; and the token is in no file of the house.
+    """
+    cms.switch("lose_reply", page="pier")
+    cms.switch("answer_late", page="harbour")
+    submit(daemon, "label-7", pier="the pier", harbour="the harbour")
+    cms.heard(write=2)
+    assert "" == canaries(daemon.root)
+    daemon.end(signal.SIGKILL)
+    assert "" == canaries(daemon.root)
+    cms.release()
+    daemon.start()
+    completed(daemon, "label-7")
+
+    assert ("Label: the pier", "Label: the harbour") == (read(cms, "pier"), read(cms, "harbour"))
+    assert (2, 2) == (cms.counts()["pages"], cms.counts()["revisions"])
+    assert ["lose_reply", "answer_late"] == sorted(cms.faults(), reverse=True)
+    assert 1 == len((daemon.root / "list").read_text().splitlines())
+    assert "" == canaries(daemon.root)
+    assert "" == subprocess.run(["grep", "-rlaF", TOKEN, "/dev/shm"], capture_output=True, text=True).stdout
+
+
+def test_a_call_that_never_arrived_goes_again_under_its_key(daemon: Daemon, cms: Target) -> None:
+    """Cut off before it was read, and then found absent for good: the same call goes again, once."""
+    cms.switch("reset_request", bytes=9)
+    submit(daemon, "label-8", pier="the pier")
+    completed(daemon, "label-8")
+    written = [each["key"] for each in cms.requests("write") if each["key"]]
+    asked = {each["path"].rpartition("/")[2] for each in cms.requests("look_up")}
+
+    assert ("Label: the pier", 1, 1) == (read(cms, "pier"), cms.counts()["revisions"], len(written))
+    assert set(written) == asked
