@@ -193,13 +193,18 @@ class ThreadDisk:
         """Have the kernel begin them; it rings the bell itself. False where they are to be done here."""
         if len(commits) == 1 and not self._flights:
             return False  # nobody else is at work: plain calls are as quick, and need no look afterwards
-        if any(each.plain for each in commits) or sum(len(each.part[1]) for each in commits) > MOST_BYTES:
+        parts, size = [], 0
+        for each in commits:
+            if each.plain:
+                return False
+            parts.append(each.part)
+            size += len(each.part[1])
+        if size > MOST_BYTES:
             return False
         group = self._means()
         if group is None:
             return False
         flight = _Flight(group, commits)
-        parts = [each.part for each in commits]
         # It is known before it is begun: else the loop would hear of it only when this thread gets the
         # interpreter's lock again.
         if durable.begin_each(parts, group, self._bell, lambda: self._flights.append(flight)):

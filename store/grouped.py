@@ -32,6 +32,8 @@ _RINGS = 1
 _BLOCK = struct.Struct("<QIiHhIQQqQII")
 """`struct iocb` of linux/aio_abi.h on a little-endian machine: data, key, rw_flags, opcode, priority,
 descriptor, address, length, offset, reserved, flags, eventfd."""
+_PAIR = struct.Struct(_BLOCK.format + _BLOCK.format[1:])
+"""Two blocks, one behind the other."""
 _EVENT = struct.Struct("<QQqq")
 """`struct io_event`: data, address of the block, result, second result."""
 _PLAIN = (errno.EAGAIN, errno.EINVAL)
@@ -126,7 +128,7 @@ class Group:
         got = call(self._events_number, self._context, least, most, self._events_at, at_once)
         if got < 0 and ctypes.get_errno() != errno.EINTR:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        ended += [self._note_event(place, self._sizes, self.found) for place in range(max(0, got))]
+        ended += self._note_events(got, self._sizes, self.found)
         over = []
         for number in ended:
             self._open[number] -= 1
@@ -138,17 +140,19 @@ class Group:
     def _lay_out(self, parts: Sequence[Part], *, flags: int, bell: int) -> None:
         """The blocks of a write and a sync for each part, and the bytes they write."""
         at = self._bytes_at
-        place = 0
-        pack = _BLOCK.pack_into
-        blocks = self._blocks
-        for number, (fd, raw, offset) in enumerate(parts):
+        place = name = 0
+        pack, blocks, half = _PAIR.pack_into, self._blocks, _BLOCK.size
+        for fd, raw, offset in parts:
             size = len(raw)
             self._bytes[place : place + size] = raw
-            name = 2 * number
-            pack(blocks, 64 * name, name, 0, 0, _PWRITE, 0, fd, at + place, size, offset, 0, 0, 0)
-            name += 1
-            pack(blocks, 64 * name, name, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, flags, bell)
+            pack(
+                blocks,
+                half * name,
+                *(name, 0, 0, _PWRITE, 0, fd, at + place, size, offset, 0, 0, 0),
+                *(name + 1, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, flags, bell),
+            )
             place += size
+            name += 2
 
     def sync(self, fds: Sequence[int]) -> list[int | None]:
         """Sync each open file or folder, MOST_PARTS at most; the answer is that of `run`."""
@@ -204,19 +208,19 @@ class Group:
                 # Nobody could tell which of them are durable.
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
             begun -= got
-            for place in range(got):
-                self._note_event(place, sizes, found)
+            self._note_events(got, sizes, found)
 
-    def _note_event(self, place: int, sizes: list[int], found: list[int | None]) -> int:
-        """Note what one request came to; returns the number of its part."""
-        request, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
-        number: int
-        number, is_sync = divmod(request, 2)
-        if result < 0:
-            _note(found, number, -result)
-        elif not is_sync and result != sizes[number]:
-            _note(found, number, -1)
-        return number
+    def _note_events(self, got: int, sizes: list[int], found: list[int | None]) -> list[int]:
+        """Note what so many requests came to; returns the numbers of their parts."""
+        ended: list[int] = []
+        for request, _, result, _ in _EVENT.iter_unpack(self._events[: max(0, got) * _EVENT.size]):
+            number = request >> 1
+            ended.append(number)
+            if result < 0:
+                _note(found, number, -result)
+            elif not request & 1 and result != sizes[number]:
+                _note(found, number, -1)
+        return ended
 
 
 def _note(found: list[int | None], number: int, why: int) -> None:
