@@ -18,20 +18,17 @@ import anyio.abc
 
 from resumed.schemas.errors import CommitError, GoneError
 from resumed.store import durable
-from resumed.store.grouped import MOST_BYTES, MOST_PARTS, Group, Part
+from resumed.store.grouped import MOST_BYTES, MOST_PARTS, Group
 from resumed.store.journal import Journal
 
 from . import readable
 from .bell import Bell
+from .flights import Commit, Done, Flight
 
 T = TypeVar("T")
 THREADS = 4
 MOST_FLIGHTS = 16
 """Groups of commits that the kernel may be at work on at once; past it a thread waits for its own."""
-Done = Callable[[BaseException | None], None]
-"""Hears that a line is durable (None), or why nobody knows: a CommitError."""
-
-
 LEFT_AFTER = 0.2
 """Seconds after which a thread that hangs is left at the end, where nothing depends on it."""
 
@@ -88,59 +85,6 @@ class _Call:
         self.done.ring()
 
 
-class _Commit:
-    __slots__ = ("_digest", "_done", "_journal", "_raw", "error", "part", "plain")
-
-    def __init__(self, part: Part, journal: Journal, raw: bytes, digest: str, done: Done) -> None:
-        self.part = part
-        self.error: OSError | None = None
-        self.plain = False
-        """To be done by plain calls: the kernel would not begin it, or took less than all."""
-        self._journal, self._raw, self._digest, self._done = journal, raw, digest, done
-
-    def end(self) -> None:
-        """In the loop: the journal is told, then whoever waits."""
-        try:
-            self._journal.end_append(self._raw, self._digest, self.error)
-        except CommitError as error:
-            self._done(error)
-        else:
-            self._done(None)
-
-
-class _Flight:
-    """Commits that the kernel is at work on, and the means it was given."""
-
-    __slots__ = ("_commits", "group")
-
-    def __init__(self, group: Group, commits: list[_Commit]) -> None:
-        self.group = group
-        self._commits = dict(enumerate(commits))
-
-    def landed(self, *, wait: bool = False) -> list[_Commit]:
-        """Those whose end is known now; one that is `plain` has to be done again."""
-        try:
-            over = self.group.collect(wait=wait)
-        except OSError as error:
-            # Nobody can tell, not even later.
-            lost = list(self._commits.values())
-            for each in lost:
-                each.error = error
-            self._commits.clear()
-            return lost
-        found = []
-        for number in over:
-            commit, why = self._commits.pop(number), self.group.found[number]
-            commit.plain = why == -1
-            commit.error = OSError(why, os.strerror(why)) if why is not None and why != -1 else None
-            found.append(commit)
-        return found
-
-    def is_over(self) -> bool:
-        """True when nobody waits for it any more."""
-        return not self._commits
-
-
 class ThreadDisk:
     """A small pool of threads; `run` must be running for calls to be answered.
 
@@ -150,16 +94,16 @@ class ThreadDisk:
     def __init__(self, threads: int = THREADS, *, waits: bool = True) -> None:
         self._waits = waits
         self._calls: deque[_Call | None] = deque()
-        self._commits: deque[_Commit] = deque()
+        self._commits: deque[Commit] = deque()
         self._sleepers: deque[None] = deque()
         self._tokens: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._finished: deque[_Call | _Commit] = deque()
+        self._finished: deque[_Call | Commit] = deque()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._threads = [
             threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
             for number in range(threads)
         ]
-        self._flights: list[_Flight] = []
+        self._flights: list[Flight] = []
         self._spare: list[Group] = []
         self._groups = 0
         self._rung = False
@@ -189,7 +133,7 @@ class ThreadDisk:
                 self._rung = True
                 os.eventfd_write(self._bell, 1)
 
-    def _begin(self, commits: list[_Commit]) -> bool:
+    def _begin(self, commits: list[Commit]) -> bool:
         """Have the kernel begin them; it rings the bell itself. False where they are to be done here."""
         if len(commits) == 1 and not self._flights:
             return False  # nobody else is at work: plain calls are as quick, and need no look afterwards
@@ -204,7 +148,7 @@ class ThreadDisk:
         group = self._means()
         if group is None:
             return False
-        flight = _Flight(group, commits)
+        flight = Flight(group, commits)
         # It is known before it is begun: else the loop would hear of it only when this thread gets the
         # interpreter's lock again.
         if durable.begin_each(parts, group, self._bell, lambda: self._flights.append(flight)):
@@ -228,7 +172,7 @@ class ThreadDisk:
             return None
 
     @staticmethod
-    def _commit(commits: list[_Commit]) -> None:
+    def _commit(commits: list[Commit]) -> None:
         found: list[OSError | None]
         try:
             found = durable.write_and_sync_each([each.part for each in commits])
@@ -237,7 +181,7 @@ class ThreadDisk:
         for each, failed in zip(commits, found, strict=True):
             each.error = failed
 
-    def _next(self) -> _Call | list[_Commit] | None:
+    def _next(self) -> _Call | list[Commit] | None:
         """All commits that wait, as far as a group holds them, else the next call; sleeps while there is
         none. A thread that is at work is not woken for the next one.
 
@@ -259,8 +203,8 @@ class ThreadDisk:
                     pass
             self._tokens.get()
 
-    def _waiting_commits(self) -> list[_Commit]:
-        found: list[_Commit] = []
+    def _waiting_commits(self) -> list[Commit]:
+        found: list[Commit] = []
         try:
             while len(found) < MOST_PARTS:
                 found.append(self._commits.popleft())
@@ -340,7 +284,7 @@ class ThreadDisk:
         """Hand the line over to a thread; CommitError when the journal takes none."""
         if not self._open:
             raise GoneError("cannot reach the disk: its threads have ended")
-        self._commits.append(_Commit(journal.begin_append(raw, sequence), journal, raw, digest, done))
+        self._commits.append(Commit(journal.begin_append(raw, sequence), journal, raw, digest, done))
         self._wake_one()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -385,7 +329,7 @@ class ThreadDisk:
         for flight in self._flights[:]:
             self._land(flight)
 
-    def _land(self, flight: _Flight, *, wait: bool = False) -> None:
+    def _land(self, flight: Flight, *, wait: bool = False) -> None:
         """End the commits of a flight that have come to their end."""
         for commit in flight.landed(wait=wait):
             if commit.plain:

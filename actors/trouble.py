@@ -20,7 +20,8 @@ from resumed.store.journal import Journal
 from resumed.store.layout import Layout
 
 from .clock import Clock
-from .disk import Disk, Done
+from .disk import Disk
+from .flights import Done
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import anyio
 import pytest
 from machine_kit import BOOT, Play
 
-from resumed.actors.disk import Done
 from resumed.actors.entry import JobEntry
+from resumed.actors.flights import Done
 from resumed.actors.mailbox import Message
 from resumed.actors.straight import Drawn, Straight
 from resumed.schemas import events

@@ -16,9 +16,9 @@ import anyio.abc
 from attrs import define, field, frozen
 from faults.seam import Killed, Seam
 
-from resumed.actors.disk import Done
 from resumed.actors.door import Door
 from resumed.actors.entry import JobEntry, Stage
+from resumed.actors.flights import Done
 from resumed.actors.machine.apply import apply
 from resumed.actors.machine.verdict import Unchanged
 from resumed.actors.reception import Reception
