@@ -10,7 +10,17 @@ from worker_kit import contract, desk, one_step, with_source
 
 from resumed.actors.worker import results
 from resumed.schemas import frames
-from resumed.schemas.decisions import Accepted, CutOff, Decided, Failed, HoldBack, Later, LeftOut, TryAgain
+from resumed.schemas.decisions import (
+    Accepted,
+    Asking,
+    CutOff,
+    Decided,
+    Failed,
+    HoldBack,
+    Later,
+    LeftOut,
+    TryAgain,
+)
 from resumed.schemas.instant import read as wall
 from resumed.schemas.job import Budget
 
@@ -39,9 +49,9 @@ MEANT: dict[tuple[str, int], Any] = {
     ('{"outcome":"fail","reason":"no such page"}', 1): Failed(reason="no such page"),
     ('{"outcome":"hold"}', 0): HoldBack(code="program", reason="exit 0"),
     ('{"reason":"in its own words"}', 3): TryAgain(reason="in its own words", code="exit-3"),
-    ('{"question":"which Li?"}', 0): HoldBack(
-        code="question",
-        reason="its program asks: which Li? (questions to people are not in this release yet)",
+    ('{"question":"which Li?"}', 0): Asking(text="which Li?", then="only"),
+    ('{"question":" "}', 0): TryAgain(
+        reason="exit 0; its result does not hold: expected words @ $.question", code="bad-result"
     ),
     ('{"outcome":"ok"}', 0): TryAgain(reason=f"exit 0; its result does not hold: {SAID}", code="bad-result"),
     ('{"outcome":"ok"}', 75): Later(seconds=30.0, reason=f"exit 75; its result does not hold: {SAID}"),
@@ -171,3 +181,14 @@ async def test_the_jobs_own_step_cannot_skip(tmp_path: Path) -> None:
 
     said = "exit 0; its result does not hold: a step with each = false has no item to skip @ $.outcome"
     assert TryAgain(reason=said, code="bad-result") == decided
+
+
+async def test_a_step_finds_the_answer_to_its_question(tmp_path: Path) -> None:
+    """What a person answered is there when the step begins again, and nothing is there before."""
+    run = one_step("sh", "-c", 'echo "${{RESUMED_ANSWER-none}}"')
+    async with desk(tmp_path, run) as made:
+        before = (await made.run()).answer.decided
+        given = frames.Given(answer="the second Li", by="lee")
+        after = (await made.run(number=2, given=given)).answer.decided
+
+    assert ("none\n", "the second Li\n") == (before.output.text, after.output.text)

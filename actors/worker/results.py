@@ -10,7 +10,7 @@ import re
 from attrs import frozen
 
 from resumed.schemas import codec, strict, times
-from resumed.schemas.decisions import Decided, Failed, HoldBack, Later, LeftOut, TryAgain
+from resumed.schemas.decisions import Asking, Decided, Failed, HoldBack, Later, LeftOut, TryAgain
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Budget
 from resumed.schemas.workflow import EXITS, ExitMeaning, ProgramStep
@@ -61,6 +61,8 @@ def _problems(found: Result, step: ProgramStep) -> list[str]:
         problems.append(f'expected an amount such as "0.05", got {found.usd!r} @ $.usd')
     if found.tokens is not None and found.tokens < 0:
         problems.append(f"expected at least 0, got {found.tokens} @ $.tokens")
+    if found.question is not None and not found.question.strip():
+        problems.append("expected words @ $.question")
     if found.until is not None:
         try:
             times.read(found.until)
@@ -118,13 +120,13 @@ def decided(step: ProgramStep, ended: program.Ended, path: str) -> tuple[Decided
         if step.result == "json" and means is ExitMeaning.DONE:
             return TryAgain(reason=f"{said}, but it wrote no result", code="no-result"), None
         return _decision(means, said, code), None
-    return _refined(means, said, code, found), used(found)
+    return _refined(step, means, said, code, found), used(found)
 
 
-def _refined(means: ExitMeaning, said: str, code: str, found: Result) -> Decided | None:
+def _refined(step: ProgramStep, means: ExitMeaning, said: str, code: str, found: Result) -> Decided | None:
     if found.question is not None:
-        asked = f"its program asks: {found.question} (questions to people are not in this release yet)"
-        return HoldBack(code="question", reason=strict.plain(faulttext.clean(asked)))
+        # The step begins again with the answer.
+        return Asking(text=strict.plain(faulttext.clean(found.question)), then=step.name)
     wanted = found.outcome or (ExitMeaning.LATER if found.until is not None else means)
     if wanted is ExitMeaning.DONE and means is not ExitMeaning.DONE:
         return _decision(means, f"{said}; its result says done, which needs both", code)

@@ -26,6 +26,8 @@ def of_step(step: ProgramStep, run: Run, values: Mapping[str, str], result: str)
     found = usual(values) if step.env_pass is None else _ours(values) | _passed(step.env_pass)
     found |= {name: templates.fill(text, values) for name, text in step.env_set.items()}
     found["RESUMED_RESULT"] = result
+    if run.given is not None and run.given.answer is not None:
+        found["RESUMED_ANSWER"] = run.given.answer
     if run.interrupted:
         found["RESUMED_INTERRUPTED"] = "1"
     return found
