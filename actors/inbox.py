@@ -6,7 +6,6 @@ from attrs import evolve
 
 from resumed.schemas import codec
 from resumed.schemas.askviews import AskKind, AskRow, AskView, BodyView
-from resumed.schemas.instant import Instant
 from resumed.schemas.job import Artifact, Provenance
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
@@ -26,7 +25,8 @@ def rows(supervisor: Supervisor, sight: Sight) -> list[tuple[AskRow, Whose]]:
     now = supervisor.clock.now()
     found: list[tuple[AskRow, Whose]] = []
     for entry in list(supervisor.entries.values()):
-        there = asks.asks(entry.snapshot, now) if entry.snapshot is not None else entry.asks
+        snapshot = entry.snapshot
+        there = entry.asks if snapshot is None else supervisor.witness.asks(snapshot, now)
         if not there:
             continue
         row = supervisor.row(entry)
@@ -36,9 +36,9 @@ def rows(supervisor: Supervisor, sight: Sight) -> list[tuple[AskRow, Whose]]:
     return found
 
 
-def whole(snapshot: Snapshot, folder: Path, name: str, now: Instant) -> AskView | Refusal:
-    """One thing that a job asks, with the texts that lie in files; DamagedError when one is missing."""
-    rows = asks.asks(snapshot, now)
+def whole(snapshot: Snapshot, folder: Path, name: str, rows: list[AskRow]) -> AskView | Refusal:
+    """One of the things that a job asks (`rows`), with the texts that lie in files; DamagedError when one is
+    missing."""
     if not name and len(rows) == 1:
         name = rows[0].subject
     found = asks.resolve(snapshot, "show", name, frozenset(AskKind))

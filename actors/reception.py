@@ -1,5 +1,6 @@
 """The reception: what the outside may ask of the jobs; it looks, admits and passes on, never decides."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ from .sight import EVERYTHING, Sight, Whose
 from .submission import Submission
 from .supervisor import Supervisor
 from .trouble import DiskTrouble
+
+logger = logging.getLogger(__name__)
 
 
 class Reception:
@@ -146,6 +149,9 @@ class Reception:
         reply = Reply()
         self._supervisor.post(entry, Message(request, reply))
         answered = await reply.wait()
+        if isinstance(answered.verdict, Refusal) and isinstance(request, events.Deciding):
+            by = request.by
+            logger.warning("uid %d (%s) was refused: %s", by.uid, by.name, answered.verdict.reason)
         return self._told(answered.verdict, answered.snapshot)
 
     async def _tell_ended(self, job: str, request: events.Request) -> Told | Refusal:
@@ -182,7 +188,8 @@ class Reception:
         found = await self._look(job)
         if isinstance(found, Refusal):
             return found
-        return await self._supervisor.reads.call(inbox.whole, *found, subject, self._supervisor.clock.now())
+        rows = self._supervisor.witness.asks(found[0], self._supervisor.clock.now())
+        return await self._supervisor.reads.call(inbox.whole, *found, subject, rows)
 
     async def revision(self, job: str, subject: str, text: str) -> Artifact | Refusal:
         """The edited text of a draft, durable before any line names it."""

@@ -37,7 +37,7 @@ from .clock import Clock
 from .disk import Disk
 from .entry import JobEntry, Stage, has_work
 from .job import JobActor
-from .machine import asks, due
+from .machine import due
 from .machine.apply import apply
 from .machine.transition import transition
 from .mailbox import Answered, Message, Offered
@@ -355,7 +355,7 @@ class Supervisor:
         """Without an actor the job is a row, an instant to look again, and a place in the queue for slots."""
         now = self.clock.now()
         entry.snapshot = None
-        entry.keep_row(views.row(snapshot, now), tuple(asks.asks(snapshot, now)))
+        entry.keep_row(views.row(snapshot, now), tuple(self.witness.asks(snapshot, now)))
         entry.digest = snapshot.code_version.contract
         self.timers.set(entry, due.next_due(snapshot, now))
         self.sequels.note(entry, snapshot)

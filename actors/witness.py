@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from resumed.schemas import decisions, events
 from resumed.schemas.approvals import ApprovalRule, Facts, Member, Standing
-from resumed.schemas.askviews import AskKind
+from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Person
 from resumed.schemas.ledger import ERRAND, ErrandKind
@@ -164,6 +164,10 @@ class Witness:
     def in_force(self, workflow: str) -> Callable[[str, ApprovalRule], ApprovalRule]:
         """The rule in force today for a tool of the workflow, as its contract states it."""
         return lambda tool, stated: bounding.in_force(self.bounds, stated, workflow, tool)
+
+    def asks(self, snapshot: Snapshot, now: Instant) -> list[AskRow]:
+        """What a job asks of people now, by the rules in force."""
+        return asks.asks(snapshot, now, self.in_force(snapshot.job.workflow))
 
     def _with_policies(self, snapshot: Snapshot, event: events.Returned) -> events.Returned:
         decided, workflow = event.answer.decided, snapshot.job.workflow

@@ -46,7 +46,7 @@ def decide(draft: Draft, name: str, event: Event) -> Choice:
     if (known := _known(draft, name, decision, event)) is not None:
         return known
     row, unit = draft.reviews.get(name), draft.items.get(name)
-    if refusal := ended(draft, verb) or stopping(draft, verb):
+    if refusal := ended(draft, f"{verb} of") or stopping(draft, f"{verb} of"):
         return refusal
     if row is None or unit is None or not reviews.is_open(unit, row):
         return _decided(draft, verb, name)

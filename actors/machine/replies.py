@@ -42,7 +42,7 @@ def reply(draft: Draft, name: str, event: events.Reply) -> Choice:
         if row.answer == event.answer:
             return Unchanged(reason=f"{name} is {said}")
         return refused(draft, verb, "decided", said, f"resumectl show {draft.job.id}")
-    if refusal := ended(draft, verb) or stopping(draft, verb):
+    if refusal := ended(draft, f"{verb} of") or stopping(draft, f"{verb} of"):
         return refusal
     unit = None if row is None else draft.unit(row.unit)
     if row is None or unit is None or not questions.waits(unit, row):

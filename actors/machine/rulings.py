@@ -35,7 +35,11 @@ def decide(
         return refusal
     if (known := _known(draft, effect, decision, event.by.uid)) is not None:
         return known
-    if refusal := ended(draft, verb) or _decided(draft, verb, effect) or stopping(draft, verb):
+    if (
+        refusal := ended(draft, f"{verb} of")
+        or _decided(draft, verb, effect)
+        or stopping(draft, f"{verb} of")
+    ):
         return refusal
     gate = effect.gate
     if gate is None:
@@ -183,7 +187,7 @@ def revoke(draft: Draft, effect: Effect, event: events.Revoke) -> Choice:
             return Unchanged(reason=f"your yes to {effect.id} is taken back already")
         if refusal := _no_operator(draft, verb, event.facts, event, live):
             return refusal
-    if refusal := ended(draft, verb) or stopping(draft, verb):
+    if refusal := ended(draft, f"{verb} of") or stopping(draft, f"{verb} of"):
         return refusal
     for row in own or live:
         draft.approvals[row.id] = evolve(row, revoked=draft.now)
