@@ -162,9 +162,17 @@ class JobActor:
             if isinstance(event, events.Returned) and outputs.is_to_keep(event):
                 message.event = await self.house.publisher.keep(self.entry, event)
         if any(witness.concerns(self.snapshot, message.event) for message in messages):
-            now = self.house.clock.now()
-            await self.house.witness.attach(self.snapshot, self.entry.uid, messages, now)
+            await self._find_out(messages)
         await self._decide(messages)
+
+    async def _find_out(self, messages: list[Message]) -> None:
+        """Put into messages what must be known of people before they are decided."""
+        entry, snapshot, now = self.entry, self.snapshot, self.house.clock.now()
+
+        def choose(worker: str) -> str | None:
+            return self.house.workshop.sends.choose(entry, snapshot, snapshot, worker, now)
+
+        await self.house.witness.attach(snapshot, entry.uid, messages, now, choose)
 
     def waits_for_more(self, messages: list[Message]) -> bool:
         """True when something must be kept, or found out, before these are decided."""

@@ -11,11 +11,12 @@ from attrs import evolve
 from resumed.schemas import events
 from resumed.schemas.decisions import Answer
 from resumed.schemas.instant import Instant
+from resumed.schemas.ledger import ErrandKind
 from resumed.schemas.snapshot import Entry, Snapshot
 
 from . import opened
 from .entry import JobEntry
-from .machine import errands
+from .machine import errands, reckoning
 from .machine.transition import transition
 from .machine.verdict import Unchanged, Verdict
 from .mailbox import Offered
@@ -45,6 +46,9 @@ def verdict(
         if unit is None:
             return Unchanged(reason="no start is wanted in this slot")
         facts = event.facts.get(errands.effect_of(unit)) if errands.is_errand(unit) else None
+        if facts is None and _is_send(tentative, unit, now):
+            # Another one would be let go than was looked at: the next slot is for it.
+            return Unchanged(reason="what lets it go was not found out yet")
         event = events.Grant(unit=unit, worker=event.worker, facts=facts)
     elif isinstance(event, events.Returned):
         row = opened.row(tentative, event.unit)
@@ -62,6 +66,14 @@ def verdict(
         return found
     # Its target has no room: what would be let go in the slot that is kept waits for its turn there.
     return transition(tentative, evolve(event, slot=False), now)
+
+
+def _is_send(tentative: Snapshot, unit: str, now: Instant) -> bool:
+    """Whether this is an errand's name that lets an effect go."""
+    effect = tentative.effects.get(errands.effect_of(unit)) if errands.is_errand(unit) else None
+    if effect is None:
+        return False
+    return errands.needed(tentative, effect, reckoning.trusted(tentative, now)) is ErrandKind.SEND
 
 
 def _remember(entry: JobEntry, key: tuple[str, int], answer: Answer) -> None:

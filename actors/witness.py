@@ -33,11 +33,10 @@ PEOPLE = (events.Approve, events.Deny, events.SendBack, events.Revoke, events.Re
 CONCERNED = frozenset(PEOPLE)
 ASKING = decisions.Performing | decisions.Reviewing | decisions.Checked
 """Answers that ask people, or that let an effect go."""
-MOST = 8
-"""Effects that are looked at for one slot: it takes one of them."""
 GATED = frozenset({AskKind.APPROVE, AskKind.REVIEW})
 ANSWERED = frozenset({AskKind.ANSWER})
 
+Choose = Callable[[str], str | None]
 Look = Callable[[Iterable[str], Iterable[int], Iterable[int]], Awaitable[Looked]]
 
 
@@ -121,17 +120,18 @@ class Witness:
         """Why a person's process cannot be placed outside the trees of all attempts; empty when it can."""
         self.jobs_uid = os.geteuid()
 
-    async def attach(self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant) -> None:
-        """Put what is found out into the messages; `uid` is the job's requester.
+    async def attach(
+        self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant, choose: Choose
+    ) -> None:
+        """Put what is found out into the messages; `uid` is the job's requester, and `choose` names the
+        errand that a slot of a worker would be used for.
 
         One question to the host for all of them, so that fifty decisions cost one.
         """
+        await self._to_offers(snapshot, uid, messages, now, choose)
         wanted: list[tuple[Message, _Wanted]] = []
         for message in messages:
             event = message.event
-            if isinstance(event, Offered):
-                event.facts = await self._of_offer(snapshot, uid, now)
-                continue
             if isinstance(event, events.Returned):
                 message.event = event = self._with_policies(snapshot, event)
             if isinstance(event, PEOPLE) and event.facts is None:
@@ -150,14 +150,30 @@ class Witness:
             bare: Any = message.event
             message.event = evolve(bare, facts=facts)
 
-    async def _of_offer(self, snapshot: Snapshot, uid: int, now: Instant) -> dict[str, Facts]:
-        """What is to be known of effects that may be let go in a slot, by their ids: of the first of them."""
-        due = [effect.id for effect, kind in errands.wanted(snapshot, now, MOST) if kind is ErrandKind.SEND]
-        wanted = {name: found for name in due if (found := self._of_effect(snapshot, ERRAND + name))}
-        if not wanted:
+    async def _to_offers(
+        self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant, choose: Choose
+    ) -> None:
+        """Put into offered slots what is to be known of the effects that are let go in them."""
+        offers = [message.event for message in messages if isinstance(message.event, Offered)]
+        first = choose(offers[0].worker) if offers and snapshot.effects.unsettled else None
+        if first is None:
+            return
+        # One after the other is taken, so as many as there are slots, from the one that is taken first on.
+        sends = [each for each, kind in errands.wanted(snapshot, now) if kind is ErrandKind.SEND]
+        names = [errands.name_of(each.id) for each in sends]
+        start = names.index(first) if first in names else 0
+        facts = await self.of_errands(snapshot, uid, names[start : start + len(offers)])
+        for offer in offers:
+            offer.facts = facts
+
+    async def of_errands(self, snapshot: Snapshot, uid: int, names: Iterable[str]) -> dict[str, Facts]:
+        """What is to be known of effects before they are let go, by their ids; the names are of errands."""
+        wanted = {errands.effect_of(name): self._of_effect(snapshot, name) for name in names}
+        found = {name: each for name, each in wanted.items() if each is not None}
+        if not found:
             return {}
-        looked = await self._looked(list(wanted.values()), uid)
-        return {name: await self._facts(snapshot, uid, each, looked) for name, each in wanted.items()}
+        looked = await self._looked(list(found.values()), uid)
+        return {name: await self._facts(snapshot, uid, each, looked) for name, each in found.items()}
 
     # ---- what is to be found out ----------------------------------------------------------------------
 

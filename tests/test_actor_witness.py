@@ -17,7 +17,7 @@ from resumed.actors import bounds, hostnames, witness
 from resumed.actors.bounds import Bounds, Only
 from resumed.actors.disk import ThreadDisk
 from resumed.actors.hostnames import Looked
-from resumed.actors.machine import questions
+from resumed.actors.machine import errands, questions
 from resumed.actors.mailbox import Message, Offered
 from resumed.actors.names import Names
 from resumed.actors.sight import Whose
@@ -242,7 +242,8 @@ def seeing(host: Host, placed: str = "", **more: Any) -> Witness:
 def attached(one: Witness, play: Play, *found: Any, uid: int = REQUESTER) -> list[Any]:
     """The events with what the witness put into them."""
     messages = [Message(event) for event in found]
-    anyio.run(one.attach, play.snapshot, uid, messages, play.now)
+    due = [errands.name_of(effect.id) for effect, _ in errands.wanted(play.snapshot, play.now)]
+    anyio.run(one.attach, play.snapshot, uid, messages, play.now, lambda _: due[0] if due else None)
     return [message.event for message in messages]
 
 
@@ -328,7 +329,7 @@ def test_the_requesters_access_is_todays(case: str) -> None:
     uid, more, access = ACCESS[case]
     play, host = gated(), Host(**more)
     effect = proposed(play, "job/cms.publish/1.0", "", tool={"approve": None})
-    found = anyio.run(seeing(host)._of_offer, play.snapshot, uid, play.now)
+    found = anyio.run(seeing(host).of_errands, play.snapshot, uid, [ERRAND + effect.id])
 
     assert access is found[effect.id].requester
     assert (uid == 9) == (host.asked == [])

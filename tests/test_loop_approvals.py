@@ -10,11 +10,12 @@ from loop.workers import accept, fan_out
 from loop.world import World
 from test_loop_requests import answer, jobs_of, sweep
 
+from resumed.actors.bounds import Bounds, Only
 from resumed.actors.entry import Stage
 from resumed.actors.hostnames import Looked
 from resumed.actors.sight import Whose
 from resumed.schemas import decisions, events, frames
-from resumed.schemas.approvals import ApprovalRule
+from resumed.schemas.approvals import ApprovalRule, Gate
 from resumed.schemas.job import ItemState, Person
 from resumed.schemas.ledger import Effect, EffectState, ErrandKind, ToolContract
 from resumed.schemas.refusal import Refusal
@@ -45,15 +46,18 @@ CALL = decisions.Call(tool="cms.publish", arguments='{"page":"1"}')
 
 
 class Grants:
-    """Nobody has a role; curators may hand in jobs, and so may the world's requester."""
+    """Nobody has a role; everybody may hand in jobs, or nobody."""
+
+    def __init__(self, may: bool = True) -> None:
+        self.may = may
 
     def roles(self, uid: int, gids: Iterable[int], whose: Whose) -> tuple[str, ...]:
         """None at all."""
         return ()
 
     def may_ask(self, uid: int, gids: Iterable[int], workflow: str) -> bool:
-        """All of them."""
-        return True
+        """All of them, or none."""
+        return self.may
 
     def is_ours(self, uid: int) -> bool:
         """Nobody is."""
@@ -65,12 +69,15 @@ class Target:
 
     def __init__(self) -> None:
         self.pages: list[str] = []
+        self.checks = 0
 
     def says(self, frame: frames.Run) -> decisions.Answer:
         """What a worker answers in this play."""
         call = frame.call
         if call is None:
             return self._step(frame)
+        if call.kind is ErrandKind.CHECK:
+            return decisions.Answer(decided=decisions.Checked(observed=""))
         if call.kind is ErrandKind.SEND:
             self.pages.append(call.operation_key)
             return decisions.Answer(decided=decisions.Landed(reference=f"page-{len(self.pages)}"))
@@ -310,8 +317,7 @@ def test_a_question_lapses_while_its_job_is_parked(backend: str) -> None:
             await asked(one, "job-0")
             await one.passes(960.0)
             await one.until(lambda: is_still(one, "job-0"))
-            gate = effect_of(one, "job-0").gate
-            assert gate is not None
+            gate = gate_of(one, "job-0")
             assert (2, "lapsed", None, []) == (gate.round, gate.why, gate.met, target.pages)
             await end(one)
 
@@ -331,8 +337,7 @@ def test_a_yes_expires_while_its_job_is_paused(backend: str) -> None:
             await one.passes(360.0)
             await answer(one, one.daemon.jobs.tell, "job-0", events.Resume(by=world.ADA))
             await one.until(lambda: is_still(one, "job-0"))
-            gate = effect_of(one, "job-0").gate
-            assert gate is not None
+            gate = gate_of(one, "job-0")
             assert (2, "expired", None, []) == (gate.round, gate.why, gate.met, target.pages)
             await end(one)
 
@@ -348,9 +353,6 @@ def test_a_host_that_cannot_say_lets_nobody_decide(backend: str) -> None:
             await begin(one)
             effect = await asked(one, "job-0")
 
-            async def away(*_: Any) -> Looked:
-                return Looked(problem="this host did not say within 3 s who its users are")
-
             one.daemon.supervisor.witness.look = away
             refused = await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
             assert isinstance(refused, Refusal)
@@ -359,6 +361,127 @@ def test_a_host_that_cannot_say_lets_nobody_decide(backend: str) -> None:
             told = await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
             assert isinstance(told, Told), told
             assert ItemState.IN_PROGRESS is snapshot_of(one, "job-0").items["a"].state
+            await end(one)
+
+    cases.play(backend, case)
+
+
+def test_what_was_allowed_leaves_once_and_the_yes_says_for_what(backend: str) -> None:
+    """C11: the same decision made again is answered with what became of it, also once the job has ended."""
+
+    async def case(root: Any) -> None:
+        target = Target()
+        async with cases.made(root, says=target.says, contracts=[contract()]) as one:
+            await begin(one)
+            effect = await asked(one, "job-0")
+            await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
+            await one.until(lambda: one.entry("job-0") is None)
+            after = effect_of(one, "job-0")
+            [row] = snapshot_of(one, "job-0").approvals
+            assert (EffectState.CONFIRMED, [after.operation_key]) == (after.state, target.pages)
+            assert (after.operation_key, True) == (row.operation_key, row.spent is not None)
+            again = await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
+            assert isinstance(again, Told), again
+            assert f"spent by {after.operation_key[:16]} at " in again.said
+            other = await answer(one, one.daemon.jobs.tell, "job-0", no(CROWD[0], effect))
+            assert isinstance(other, Refusal)
+
+    cases.play(backend, case)
+
+
+BETWEEN = {"just before": (-1, 1), "exactly then": (0, 0), "just after": (1, 0)}
+
+
+@pytest.mark.parametrize("when", BETWEEN)
+def test_a_yes_that_expires_between_check_and_dispatch_sends_nothing(backend: str, when: str) -> None:
+    """The check was begun in time; what counts is the commit that would let it go."""
+    micro, pages = BETWEEN[when]
+
+    async def case(root: Any) -> None:
+        target = Target()
+        async with cases.made(
+            root, says=target.says, contracts=[contract(observe=True, timeout=200.0)]
+        ) as one:
+            await begin(one)
+            effect = await asked(one, "job-0")
+
+            def lasts(frame: frames.Run) -> float:
+                if frame.call is None or frame.call.kind is not ErrandKind.CHECK or target.checks:
+                    return 0.0
+                target.checks += 1
+                until = gate_of(one, "job-0").until
+                assert until is not None
+                return (until.wall + micro - one.clock.now().wall) / 1_000_000
+
+            one.machine.lasts = lasts
+            await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
+            await one.until(lambda: target.checks > 0 and is_still(one, "job-0"))
+            assert (1, pages) == (target.checks, len(target.pages))
+            if not pages:
+                gate = gate_of(one, "job-0")
+                assert (2, "expired", None) == (gate.round, gate.why, gate.met)
+            await end(one)
+
+    cases.play(backend, case)
+
+
+def gate_of(one: World, job: str) -> Gate:
+    """The gate of its one call."""
+    gate = effect_of(one, job).gate
+    assert gate is not None
+    return gate
+
+
+async def nobody_is_a_curator(whom: Any, uids: Any, gids: Any) -> Looked:
+    """A host on which everybody has left the group."""
+    return evolve(await look(whom, uids, gids), groups={uid: (uid,) for uid in uids})
+
+
+async def away(*_: Any) -> Looked:
+    """A host that cannot say."""
+    return Looked(problem="this host did not say within 3 s who its users are")
+
+
+# what changes between the yes and the dispatch -> the round and why it is asked anew; or the code of the hold
+CHANGES: dict[str, tuple[dict[str, Any], tuple[int, str], str]] = {
+    "the reviewer has left the group": ({"look": nobody_is_a_curator}, (2, "member"), ""),
+    "the administrator wants two": ({"bounds": Bounds(quorum=2)}, (2, "policy"), ""),
+    "the administrator wants others": (
+        {"bounds": Bounds(only=(Only(by=("user:eve",)),))},
+        (2, "policy"),
+        "",
+    ),
+    "the host cannot say": ({"look": away}, (1, ""), "names"),
+    "the requester has lost its access": ({"authority": Grants(may=False)}, (1, ""), "access"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_has_changed_since_the_yes_is_judged_where_it_is_let_go(backend: str, change: str) -> None:
+    """Nothing is sent on a yes that would not be given today; what only held it goes on by itself later."""
+    more, asked_anew, code = CHANGES[change]
+
+    async def case(root: Any) -> None:
+        target = Target()
+        async with cases.made(root, says=target.says, contracts=[contract()]) as one:
+            await begin(one)
+            effect = await asked(one, "job-0")
+            await answer(one, one.daemon.jobs.tell, "job-0", events.Pause(by=world.ADA))
+            await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
+            witness = one.daemon.supervisor.witness
+            before = {name: getattr(witness, name) for name in more}
+            for name, value in more.items():
+                setattr(witness, name, value)
+            await answer(one, one.daemon.jobs.tell, "job-0", events.Resume(by=world.ADA))
+            await one.passes(5.0)
+            after, gate = effect_of(one, "job-0"), gate_of(one, "job-0")
+            assert (asked_anew, []) == ((gate.round, gate.why), target.pages)
+            assert code == ("" if after.hold is None else after.hold.code)
+            for name, value in before.items():
+                setattr(witness, name, value)
+            if code:
+                await one.until(lambda: one.entry("job-0") is None)
+                assert 1 == len(target.pages)
             await end(one)
 
     cases.play(backend, case)
