@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from publishing import Publishing
 from ticking import Ticking
 
 from resumed.actors.clock import SystemClock
@@ -14,28 +15,30 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Line
 from resumed.schemas.workflow import Contract, Programs, PythonEntry
 from resumed.store import admission
 
-ENTRY = "ticking:Ticking"
+WORKFLOWS = {"ticking": Ticking, "publishing": Publishing}
 
 
-def contract(slots: int) -> Contract:
-    """What `ticking` declares, with `slots` tries at once in one worker."""
-    python = PythonEntry(entry=ENTRY, slots=slots, folder=str(Path(__file__).parent))
-    file = Programs(name="ticking", version=1, steps=(), python=python)
+def contract(slots: int, workflow: str = "ticking") -> Contract:
+    """What one of them declares, with `slots` tries at once in one worker."""
+    declared = WORKFLOWS[workflow]
+    entry = f"{workflow}:{declared.__name__}"
+    python = PythonEntry(entry=entry, slots=slots, folder=str(Path(__file__).parent))
+    file = Programs(name=workflow, version=1, steps=(), python=python)
     asked = Contract(
-        workflow="ticking",
+        workflow=workflow,
         version=1,
         start="",
         steps=(),
-        entry=ENTRY,
+        entry=entry,
         definition=codec.encode(file).decode(),
     )
-    return authors.contract_of(Ticking, asked)
+    return authors.contract_of(declared, asked)
 
 
 def admitted(name: str, pinned: Contract, steps: int) -> tuple[Admission, Line]:
     """The admission record and line 1 of a job of `steps` steps."""
     now = SystemClock().now()
-    raw = json.dumps({"workflow": "ticking", "id": name, "inputs": {"steps": steps}}).encode()
+    raw = json.dumps({"workflow": pinned.workflow, "id": name, "inputs": {"steps": steps}}).encode()
     record = Admission(
         schema=STATE_SCHEMA,
         id=name,

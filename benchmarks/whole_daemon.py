@@ -93,13 +93,20 @@ class NoWorkflows:
 
 
 def measure(
-    folder: Path, size: int, seconds: float, backend: str, *, workers: int = 1, delay: float = 0.0
+    folder: Path,
+    size: int,
+    seconds: float,
+    backend: str,
+    *,
+    workers: int = 1,
+    delay: float = 0.0,
+    workflow: str = "ticking",
 ) -> Run:
     """Run `size` jobs in `workers` workers that hold them all, and measure for `seconds`.
 
     Each sync takes `delay` seconds longer than it does.
     """
-    pinned = jobs.contract(slots=size // workers)
+    pinned = jobs.contract(size // workers, workflow)
     store = layout.create(folder / "state", "bench", SystemClock().now())
     for number in range(size):
         record, line = jobs.admitted(f"job-{number}", pinned, ENDLESS)

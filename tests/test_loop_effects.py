@@ -15,8 +15,11 @@ from loop.target import ASKED, TOOL, Fate, Target
 from loop.world import World
 
 from resumed.actors.entry import Stage
+from resumed.schemas import decisions, frames
 from resumed.schemas.job import Ending
 from resumed.schemas.ledger import ERRAND, EffectState, ToolContract
+from resumed.schemas.refusal import Refusal
+from resumed.schemas.views import Told
 from resumed.store import artifacts
 
 BACKENDS = ("asyncio", "trio")
@@ -285,3 +288,168 @@ async def asked(one: World) -> None:
         return entry is not None and entry.stage is Stage.PARKED and EFFECT in one.snapshot("harbour").effects
 
     assert await one.until(is_asked, 60.0)
+
+
+async def decides(one: World, kind: str, **more: Any) -> Any:
+    """A person's decision, and what they were told."""
+    number = len(one.asked)
+    one.daemon.soon(lambda: one.daemon.ask("harbour", kind, subject=EFFECT, **more))
+    assert await one.until(lambda: len(one.asked) > number and one.asked[number].answer is not None, 60.0)
+    return one.asked[number].answer
+
+
+def slow_to_start(one: World) -> None:
+    """From now on a worker needs five seconds to be there."""
+    spawn = one.spawn
+
+    async def later(*args: Any) -> Any:
+        await one.clock.wait(5.0)
+        return await spawn(*args)
+
+    one.spawn = later
+
+
+POINTS = ("decided", "let go", "answered", "recorded")
+"""Where the daemon dies: the yes is durable and nothing else; it is on its way; its answer is not on record;
+it is."""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_an_approval_is_spent_once_and_readable_ever_after(backend: str, point: str) -> None:
+    """Killed anywhere between a yes and its outcome: sent once, and the same yes gets one answer (C11)."""
+
+    async def case(one: World, cms: Target) -> None:
+        await asked(one)
+        await one.passes(120.0)  # its worker has gone
+        slow_to_start(one)
+        yes = {"fingerprint": one.snapshot("harbour").effects[EFFECT].fingerprint}
+        one.machine.lasts = lambda frame: 2.0
+        if point == "answered":
+            cms.watch = lambda frame: setattr(one.weather, "kill_in", 0)
+        assert isinstance(await decides(one, "Approve", **yes), Told)
+        if point == "recorded":
+            await one.until(lambda: one.snapshot("harbour").effects[EFFECT].state is EffectState.CONFIRMED)
+        elif point == "let go":
+            await one.until(lambda: cms.under_way == 1)
+        elif point == "answered":
+            await one.until(one.daemon.over.is_set)
+        state = one.snapshot("harbour").effects[EFFECT].state if point != "answered" else None
+        await one.kill()
+        cms.watch = lambda frame: None
+        await one.start()
+        again = await decides(one, "Approve", **yes)
+        no = await decides(one, "Deny", **yes)
+        assert await one.until(lambda: one.entry("harbour") is None)
+
+        wanted = {"decided": "proposed", "let go": "dispatching", "recorded": "confirmed"}
+        assert wanted.get(point) == state
+        assert isinstance(again, Told)
+        assert again.repeated
+        assert isinstance(no, Refusal)
+        assert "ada" in no.reason
+        assert [1] == list(cms.landed.values())
+        assert 1 == len(one.snapshot("harbour").approvals)
+
+    play(backend, case, ASKED)
+
+
+RESUMES = ("same process", "restart", "killed between decision and dispatch", "sent back")
+
+
+@pytest.mark.parametrize("way", RESUMES)
+def test_what_was_approved_is_what_is_sent(backend: str, way: str) -> None:
+    """A handler that would ask for another call when entered anew sends nothing under the first yes (C05)."""
+
+    async def case(root: Path) -> None:
+        pages = iter(("reviewed", *("changed",) * 9))
+
+        def says(frame: frames.Run) -> decisions.Answer:
+            decided = target.perform(next(pages)) if frame.step == "start" else decisions.Finished()
+            return decisions.Answer(decided=decided)
+
+        contract = target.with_tools(world.contract(), ASKED)
+        async with cases.made(root, contracts=[contract], says=says) as one:
+            cms = Target()
+            cms.over(one.machine)
+            await one.start()
+            await one.admit("harbour", [])
+            await asked(one)
+            yes = {"fingerprint": one.snapshot("harbour").effects[EFFECT].fingerprint}
+            if way == "restart":
+                await stopped(one, 5.0)
+                await one.start()
+            if way == "sent back":
+                assert isinstance(await decides(one, "SendBack", **yes), Told)
+                await one.until(lambda: len(one.snapshot("harbour").effects) == 2, 60.0)
+                assert isinstance(await decides(one, "Approve", **yes), Refusal)
+                await one.passes(60.0)
+                assert [] == cms.heard
+                assert {"proposed", "withdrawn"} == {row.state for row in one.snapshot("harbour").effects}
+                return
+            await one.passes(120.0)
+            slow_to_start(one)
+            assert isinstance(await decides(one, "Approve", **yes), Told)
+            if way.startswith("killed"):
+                assert EffectState.PROPOSED is one.snapshot("harbour").effects[EFFECT].state
+                await one.kill()
+                await one.start()
+            assert await one.until(lambda: one.entry("harbour") is None)
+            (sent,) = cms.heard
+
+            assert sent.call is not None
+            assert '"page":"reviewed"' in sent.call.arguments
+            assert [1] == list(cms.landed.values())
+
+    cases.play(backend, case)
+
+
+# ---- lost lines -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", ["nothing", "the line that let it go"])
+def test_what_a_lost_line_may_have_let_go_is_looked_up_first(backend: str, lost: str) -> None:
+    """A tail that does not verify may have been the commit that let a call go: its target is asked first."""
+
+    async def case(one: World, cms: Target) -> None:
+        await asked(one)
+        await one.passes(120.0)
+        slow_to_start(one)
+        yes = {"fingerprint": one.snapshot("harbour").effects[EFFECT].fingerprint}
+        assert isinstance(await decides(one, "Approve", **yes), Told)
+        before = one.snapshot("harbour").sequence
+        if lost != "nothing":
+            one.machine.lasts = lambda frame: 1.0
+            assert await one.until(lambda: bool(cms.landed))
+        await one.kill()
+        tear(one, before)
+        # What ran by the lines that are lost has no durable start any more.
+        one.witness.ran.clear()
+        one.weather.revive()
+        assert EffectState.PROPOSED is one.snapshot("harbour").effects[EFFECT].state
+        await one.start()
+        assert await one.until(lambda: one.rests("harbour"))
+        row = one.snapshot("harbour").effects[EFFECT]
+
+        assert [1] == list(cms.landed.values())
+        assert (1, EffectState.CONFIRMED) == (cms.sends, row.state)
+        assert cms.checks + cms.look_ups == 1
+        assert not row.suspect
+
+    play(backend, case, ASKED)
+
+
+def tear(one: World, sequence: int) -> None:
+    """What follows line `sequence` in the newest log of the job does not verify any more."""
+    folder = one.place("harbour")
+    assert folder is not None
+    log = max(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
+    raw = bytearray(log.read_bytes())
+    end = 0
+    for line in bytes(raw).split(b"\n"):
+        if f'"sequence":{sequence + 1},'.encode() in line or not line.strip(b"\0"):
+            break
+        end += len(line) + 1
+    rest = bytes(raw[end:]).rstrip(b"\0")
+    raw[end : end + max(len(rest), 40)] = b"x" * max(len(rest), 40)
+    log.chmod(0o600)
+    log.write_bytes(bytes(raw))

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from faults.disk import materialise, states
 from faults.seam import Fail, Fault, Kill, Short
 from loop import clock, plot, world
 from loop.plot import Played, Player, Plot, Recorded
 from loop.witness import Ran
 from loop.world import Weather
+
+from resumed.actors.machine import reconcile
+from resumed.actors.machine.draft import Draft
+from resumed.schemas.ledger import Effect, EffectState
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -66,6 +71,56 @@ def test_job_survives_a_kill_at_every_call(name: str, ram: Path) -> None:
 
         assert told.hit, fault
         assert [] == told.broken, (name, fault)
+
+
+def at_commits(found: list[tuple[int, str]]) -> list[Kill]:
+    """In the middle of each line's write, before its sync, and after it."""
+    torn = [Kill(at, "half") for at, name in found if name == "pwrite"]
+    return torn + [
+        Kill(at, when) for at, name in found if name == "sync_data" for when in ("before", "after")
+    ]
+
+
+def calls_of_effects(ram: Path, name: str, backend: str) -> list[tuple[int, str]]:
+    """Every call that an undisturbed plot of effects makes of the disk, people's part included."""
+    told, sky, _ = play(ram, plot.EFFECTS[name], backend)
+    assert [] == told.broken
+    return [(call.number, call.name) for call in sky.calls[: told.first + told.second]]
+
+
+@pytest.mark.parametrize("name", plot.EFFECTS)
+def test_effects_survive_a_kill_at_every_commit(name: str, ram: Path, faults_scale: float) -> None:
+    """Killed around any commit, and at a share of all other calls: each lands once, or a person is asked."""
+    backend = ("asyncio", "trio")[list(plot.EFFECTS).index(name) % 2]
+    found = calls_of_effects(ram, name, backend)
+    commits = at_commits(found)
+    rest = [fault for fault in kills(found) if fault not in commits]
+    share = (
+        rest if faults_scale >= 1 else random.Random(SEED).sample(rest, round(len(rest) * faults_scale / 4))
+    )
+    for fault in [*commits, *share]:
+        played, _, _ = play(ram, plot.EFFECTS[name], backend, fault)
+
+        assert played.hit, fault
+        assert [] == played.broken, (name, fault)
+
+
+def forgetful(draft: Draft, effect: Effect, code: str, reason: str) -> None:
+    """Takes what may have left for what has not."""
+    draft.put_effect(evolve(effect, state=EffectState.PROPOSED, code=code, reason=reason))
+
+
+def test_the_sweep_sees_a_send_that_is_forgotten(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a lost send taken for none, some kill would have its target count two."""
+    name = "never looked up"
+    found = calls_of_effects(ram, name, "asyncio")
+    monkeypatch.setattr(reconcile, "lost", forgetful)
+
+    assert any(
+        "landed 2 times" in fault
+        for kill in at_commits(found)
+        for fault in play(ram, plot.EFFECTS[name], "asyncio", kill)[0].broken
+    )
 
 
 def publishing(ram: Path, backend: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
