@@ -27,8 +27,9 @@ from .flights import Commit, Done, Flight
 
 T = TypeVar("T")
 THREADS = 4
-MOST_FLIGHTS = 16
-"""Groups of commits that the kernel may be at work on at once; past it a thread waits for its own."""
+MOST_FLIGHTS = 2
+"""Groups of commits that the kernel may be at work on at once. What comes meanwhile makes the next one larger:
+with 16 the groups were so small that their hand-overs cost a third of the rate (`docs/adr/0016`)."""
 LEFT_AFTER = 0.2
 """Seconds after which a thread that hangs is left at the end, where nothing depends on it."""
 
@@ -189,19 +190,23 @@ class ThreadDisk:
         are as many as the threads on their way to sleep, so whoever finds no entry to take back has a token.
         """
         while True:
-            if commits := self._waiting_commits():
+            if self._has_room() and (commits := self._waiting_commits()):
                 return commits
             try:
                 return self._calls.popleft()
             except IndexError:
                 self._sleepers.append(None)
-            if self._calls or self._commits:
+            if self._calls or (self._commits and self._has_room()):
                 try:
                     self._sleepers.pop()
                     continue
                 except IndexError:
                     pass
             self._tokens.get()
+
+    def _has_room(self) -> bool:
+        """True while another group may be begun."""
+        return len(self._flights) < MOST_FLIGHTS
 
     def _waiting_commits(self) -> list[Commit]:
         found: list[Commit] = []
@@ -340,6 +345,8 @@ class ThreadDisk:
                 commit.end()
         if flight.is_over():
             self._flights.remove(flight)
+            if self._commits:
+                self._wake_one()
             if flight.group.left:
                 self._groups -= 1  # it does not say what it holds, and is not used again
             else:
