@@ -28,8 +28,8 @@ from .flights import Commit, Done, Flight
 T = TypeVar("T")
 THREADS = 4
 MOST_FLIGHTS = 2
-"""Groups of commits that the kernel may be at work on at once. What comes meanwhile makes the next one larger:
-with 16 the groups were so small that their hand-overs cost a third of the rate (`docs/adr/0016`)."""
+"""Groups of commits that the kernel may be at work on at once. What comes meanwhile makes the next one
+larger: with 16 they were so small that handing them over cost a third of the rate (`docs/adr/0016`)."""
 LEFT_AFTER = 0.2
 """Seconds after which a thread that hangs is left at the end, where nothing depends on it."""
 
