@@ -15,7 +15,7 @@ from resumed.schemas.askviews import (
     DecisionRow,
     NamedText,
 )
-from resumed.schemas.instant import spell
+from resumed.schemas.instant import moment
 from resumed.schemas.job import Artifact, Source
 from resumed.schemas.ledger import Approval, Effect, Review
 from resumed.schemas.snapshot import Snapshot
@@ -24,6 +24,7 @@ from . import toolrows
 
 DECIDED = {"approve": "approved", "deny": "denied", "send_back": "sent back"}
 """Decisions that say something about the arguments, and how that is said."""
+_OF_DRAFTS = {"accept": "accepted", "edit": "edited", "refuse": "refused"}
 
 
 def view(snapshot: Snapshot, row: AskRow) -> AskView:
@@ -99,6 +100,11 @@ def _pinned(source: Source) -> str:
     return f"{source.size} bytes, as it lay there" if source.size or source.mtime else "not compared"
 
 
+def past(row: Approval) -> str:
+    """What was decided, as something that is over."""
+    return DECIDED.get(row.decision) or _OF_DRAFTS.get(row.decision, row.decision)
+
+
 def decisions(rows: Iterable[Approval]) -> tuple[DecisionRow, ...]:
     """What was decided so far, oldest first."""
     return tuple(
@@ -128,7 +134,7 @@ def changes(snapshot: Snapshot, effect: Effect) -> tuple[tuple[ChangedText, ...]
     for row in reversed(snapshot.approvals):
         before = known.get(row.effect)
         if before is not None and row.decision in DECIDED:
-            when = spell(row.given.wall)
+            when = moment(row.given.wall)
             return tuple(_changed(before, effect)), f"{DECIDED[row.decision]} by {row.reviewer} at {when}"
     return (), ""
 

@@ -6,6 +6,7 @@ from attrs import evolve
 
 from resumed.schemas import codec
 from resumed.schemas.askviews import AskKind, AskRow, AskView, BodyView
+from resumed.schemas.instant import moment
 from resumed.schemas.job import Artifact, Provenance
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
@@ -46,7 +47,8 @@ def whole(snapshot: Snapshot, folder: Path, name: str, rows: list[AskRow]) -> As
         return found
     row = next((one for one in rows if (one.kind, one.subject) == (found.kind, found.subject)), None)
     if row is None:
-        reason = f"cannot show {found.id} of {snapshot.job.id}: it is asked no more"
+        reason = f"cannot show {found.subject or found.id} of {snapshot.job.id}: it is asked no more"
+        reason += _became(snapshot, found)
         return Refusal(code="no_such_ask", reason=reason, commands=(f"resumectl history {snapshot.job.id}",))
     view = asked.view(snapshot, row)
     effect, review = snapshot.effects.get(row.subject), snapshot.reviews.get(row.subject)
@@ -61,6 +63,16 @@ def whole(snapshot: Snapshot, folder: Path, name: str, rows: list[AskRow]) -> As
         shown = "" if effect.shown is None else text_of(folder, effect.shown)
         view = evolve(view, bodies=bodies, shown=shown)
     return evolve(view, digest=codec.digest(codec.encode(evolve(view, digest=""))))
+
+
+def _became(snapshot: Snapshot, found: asks.Asked) -> str:
+    """Who decided last, and how a call stands, for whoever comes too late."""
+    rows = [row for row in snapshot.approvals if row.effect == found.subject and row.revoked is None]
+    said = f"; {asked.past(rows[-1])} by {rows[-1].reviewer} at {moment(rows[-1].given.wall)}" if rows else ""
+    effect = snapshot.effects.get(found.subject) if found.kind in (AskKind.APPROVE, AskKind.SETTLE) else None
+    if effect is None:
+        return said
+    return f"{said}; it is {effect.state}" + (f" as {effect.reference}" if effect.reference else "")
 
 
 def text_of(folder: Path, artifact: Artifact) -> str:

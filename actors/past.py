@@ -9,6 +9,8 @@ from resumed.schemas.job import Item, Try
 from resumed.schemas.snapshot import Entry, Line
 from resumed.schemas.views import HistoryRow, WhyEvent
 
+from .receipts import UNCHANGED
+
 MOST_TEXT = 20_000
 """Characters of a reason or of evidence as told; the log has them whole."""
 TRIES_END = frozenset({"returned", "raised", "gone", "placed"})
@@ -119,11 +121,22 @@ PERSONS = {
 """Requests of persons -> the word for what they did."""
 
 
+DECISIONS = ("approved", "denied", "sent back", "accepted", "edited", "refused")
+"""How choices of people about calls and drafts begin: what they did, before what they did it to."""
+
+
 def event(line: Line, entry: Entry) -> Event:
-    """The transition in a word and a few more."""
+    """The transition in a word and a few more. A request that changed nothing explains nothing."""
     word, said = _told(entry)
     told = WhyEvent(at=spell(line.at.wall), word=word, said=said)
-    return Event(told=told, unit=unit_of(entry), routine=word in ROUTINE)
+    repeated = entry.transition in PERSONS and entry.decision.choice == UNCHANGED
+    return Event(told=told, unit=unit_of(entry), routine=repeated or word in ROUTINE)
+
+
+def _decided(choice: str) -> tuple[str, str] | None:
+    return next(
+        ((word, choice.removeprefix(f"{word} ")) for word in DECISIONS if choice.startswith(f"{word} ")), None
+    )
 
 
 def _told(entry: Entry) -> tuple[str, str]:
@@ -134,8 +147,8 @@ def _told(entry: Entry) -> tuple[str, str]:
             items = decision.choice.removeprefix("admitted with 0 items").removeprefix("admitted ")
             return "admitted", f"{items}, for {decision.by}" if items else f"for {decision.by}"
         case name if name in PERSONS:
-            what = decision.choice.partition(" ")[2]
-            return PERSONS[name], _joined(f"{what + ' ' if what else ''}by {_person(decision.by)}", reason)
+            word, what = _decided(decision.choice) or (PERSONS[name], decision.choice.partition(" ")[2])
+            return word, _joined(f"{what + ' ' if what else ''}by {_person(decision.by)}", reason)
         case "start":
             return "started", ", ".join(_try(row) for row in changes.tries) or unit_of(entry)
         case "returned" | "raised" | "gone" | "placed":

@@ -14,6 +14,9 @@ from .machine import receipts
 from .machine.apply import after
 from .machine.verdict import Unchanged, Verdict
 
+UNCHANGED = "unchanged"
+"""The choice of a request that found the job as it wants it."""
+
 
 def with_receipt(before: Snapshot, event: Any, verdict: Verdict, sequence: int, now: Instant) -> Verdict:
     """The verdict on a request with an id, as an entry of line `sequence` that keeps the answer.
@@ -33,7 +36,7 @@ def with_receipt(before: Snapshot, event: Any, verdict: Verdict, sequence: int, 
             decision=Decision(
                 by=f"uid:{event.by.uid} {event.by.name}",
                 rule=type(event).__name__.lower(),
-                choice="unchanged",
+                choice=UNCHANGED,
                 reason=verdict.reason,
             ),
             changes=Changes(),

@@ -39,7 +39,8 @@ def warnings(tool: ToolContract) -> tuple[str, ...]:
     if tool.key_lifetime is not None and tool.key_lifetime <= tool.timeout + in_flight(tool):
         said.append("the target may forget a key while its call is in flight, so nothing is ever sent again")
     if tool.approve is None and not tool.undo:
-        said.append("nobody is asked, and nothing takes it back")
+        back = "nothing takes it back" if tool.irreversible else "nothing is said to take it back"
+        said.append(f"nobody is asked, and {back}")
     return tuple(said)
 
 
@@ -48,7 +49,9 @@ def rule(found: ApprovalRule | None) -> str:
     if found is None:
         return ""
     who = " or ".join(found.by) or "any approver"
-    parts = [f"{found.quorum} of {who}" if found.quorum > 1 else who]
+    if found.quorum > 1:
+        who = f"{found.quorum} of {', '.join(found.by)}" if found.by else f"{found.quorum} approvers"
+    parts = [who]
     if found.not_requester:
         parts.append("not the requester")
     if found.when:

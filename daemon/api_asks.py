@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from resumed.actors.sight import Whose
 from resumed.schemas import control, events
-from resumed.schemas.askviews import AskRow, AskView, ToolRow
+from resumed.schemas.askviews import AskKind, AskRow, AskView, ToolRow
 from resumed.schemas.refusal import Refusal
 
 from .api_jobs import MOST_ESCAPED, MOST_FIELDS, ToldAnswer
@@ -136,7 +136,10 @@ class ToolsAnswer:
 
 async def inbox(desk: Desk, peer: Peer, asked: InboxAsked) -> InboxAnswer:
     """Who must do what, over all jobs in sight, oldest first."""
-    rows = [evolve(row, yours=_has_role(peer, row, whose)) for row, whose in desk.jobs.inbox(peer.permit)]
+    rows = [
+        evolve(row, yours=_has_role(peer, row, whose) and _may_be_asked(peer, row))
+        for row, whose in desk.jobs.inbox(peer.permit)
+    ]
     rows.sort(key=lambda row: (row.asked, row.job, row.subject))
     piece = _fitting(rows[max(0, asked.offset) :])
     after = max(0, asked.offset) + len(piece)
@@ -147,6 +150,17 @@ async def inbox(desk: Desk, peer: Peer, asked: InboxAsked) -> InboxAnswer:
 
 def _has_role(peer: Peer, row: AskRow, whose: Whose) -> bool:
     return any(peer.permit.over(Role(role), whose) for role in row.role.split(" or "))
+
+
+def _may_be_asked(peer: Peer, row: AskRow) -> bool:
+    """Whether its rule does not plainly leave this user out. Who is in a group the host says, and is asked
+    when a decision comes in."""
+    if row.kind is AskKind.SETTLE:
+        return True
+    if row.not_requester and row.requester == peer.name:
+        return False
+    names = {f"user:{peer.name}", f"user:{peer.uid}"}
+    return not row.whom or any(who in names or who.startswith("group:") for who in row.whom)
 
 
 def _fitting(rows: list[AskRow]) -> list[AskRow]:

@@ -100,7 +100,10 @@ def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int
     if screen.as_json:
         screen.show_json({"error": error.name, "parameters": error.parameters})
     commands = error.parameters.get("commands") or _possible(error.name, asked)
-    complain(error, more=error.parameters.get("problems", ()), commands=commands)
+    said: object = error
+    if error.name == control.ERROR_NO_SUCH and hasattr(asked, "ask") and not asked.subject:
+        said = f"{error}, and nothing that is asked now has that id (what was decided goes by its job)"
+    complain(said, more=error.parameters.get("problems", ()), commands=commands)
     if error.parameters.get("code") == control.MOVED:
         return control.EXIT_MOVED
     return EXITS.get(error.name, control.EXIT_REFUSED)
@@ -112,6 +115,8 @@ def _possible(error: str, asked: argparse.Namespace) -> list[str]:
         return ["resumectl status"]
     if asked.verb == "submit":
         return ["resumectl workflows"]
+    if hasattr(asked, "ask"):
+        return ["resumectl inbox", f"resumectl {asked.verb} JOB {asked.ask}"]
     job = getattr(asked, "job", None)
     lost = error == control.ERROR_NO_SUCH and not getattr(asked, "item", None)
     return [_of("show", job)] if job and not lost else ["resumectl list -a"]

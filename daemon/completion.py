@@ -23,6 +23,7 @@ MOST = 500
 OPEN = ("pause", "resume", "cancel", "retry", "skip", "reopen", "extend", "revoke")
 """Verbs about open jobs only; the others look at ended ones too."""
 ASKED = {
+    "inbox": ("approve", "review", "answer", "settle"),
     **dict.fromkeys(("approve", "deny", "send-back"), ("approve", "review")),
     "answer": ("answer",),
     "settle": ("settle",),

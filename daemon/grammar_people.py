@@ -18,15 +18,16 @@ def _ask(made: argparse.ArgumentParser, *, optional: bool = False) -> None:
 
 
 def _inbox(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--mine", action="store_true", help="only what you have the role for")
+    _ask(made, optional=True)
+    made.add_argument("--mine", action="store_true", help="only what waits for you")
 
 
-FINGERPRINT = "what was looked at, as the inbox or `show` named it: nothing else is decided"
+FINGERPRINT = "what was looked at, as `inbox ID` showed it: nothing else is decided"
 
 
 def _approve(made: argparse.ArgumentParser) -> None:
     _ask(made, optional=True)
-    made.add_argument("--fingerprint", default="", metavar="SHA256", help=FINGERPRINT)
+    made.add_argument("--fingerprint", default=None, metavar="SHA256", help=FINGERPRINT)
     made.add_argument("--each", action="store_true", help="show one after the other, and ask about each")
     made.add_argument("--edit", default="", metavar="FILE", help="accept this text in place of the draft")
     said(made)
@@ -34,13 +35,13 @@ def _approve(made: argparse.ArgumentParser) -> None:
 
 def _deny(made: argparse.ArgumentParser) -> None:
     _ask(made)
-    made.add_argument("--fingerprint", default="", metavar="SHA256", help=FINGERPRINT)
+    made.add_argument("--fingerprint", default=None, metavar="SHA256", help=FINGERPRINT)
     said(made)
 
 
 def _send_back(made: argparse.ArgumentParser) -> None:
     _ask(made)
-    made.add_argument("--fingerprint", default="", metavar="SHA256", help=FINGERPRINT)
+    made.add_argument("--fingerprint", default=None, metavar="SHA256", help=FINGERPRINT)
     made.add_argument(
         "--note", dest="reason", required=True, metavar="TEXT", help="for whoever makes it anew"
     )
@@ -71,8 +72,8 @@ VERBS = (
         "inbox",
         "people",
         "verbs_people:inbox",
-        "who must do what, over all jobs, oldest first",
-        "resumectl inbox --mine",
+        "who must do what, over all jobs, oldest first; with an ID, all of that one",
+        "resumectl inbox b7k2m9",
         _inbox,
     ),
     (

@@ -12,6 +12,7 @@ from .screen import UsageError
 
 DECIDED = ("approve", "review")
 """Kinds of rows that are decided with yes or no."""
+ANY = (*DECIDED, "answer", "settle")
 MOST_NAMED = 12
 
 

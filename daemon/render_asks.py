@@ -54,7 +54,8 @@ def left(until: int, now: float) -> str:
         return "-"
     seconds = max(0, round(until / 1_000_000 - now))
     if seconds >= DAY:
-        return f"{seconds // DAY}d{seconds % DAY // HOUR}h"
+        hours = seconds % DAY // HOUR
+        return f"{seconds // DAY}d{hours}h" if hours else f"{seconds // DAY}d"
     if seconds >= HOUR:
         return f"{seconds // HOUR}h"
     return f"{max(1, seconds // MINUTE)}m" if seconds else "now"
@@ -71,9 +72,9 @@ def ask(view: dict[str, Any], now: float, width: int, colour: bool) -> list[str]
         lines += _named("NOT COVERED by a yes: it may be another when it is sent", view["unbound"], width)
     lines += _changed(view, width)
     if view["text"]:
-        lines += _text("draft" if row["kind"] == "review" else "question", view["text"], width)
+        lines += text("draft" if row["kind"] == "review" else "question", view["text"], width)
     if view["shown"]:
-        lines += _text("shown by the workflow", view["shown"], width)
+        lines += text("shown by the workflow", view["shown"], width)
     lines += _named("relies on", view["sources"], width)
     lines += render.facts(_rules(view, now), width)
     lines += [
@@ -143,7 +144,7 @@ def _bodies(bodies: list[dict[str, Any]], width: int) -> list[str]:
     lines: list[str] = []
     for body in bodies:
         head = f"sends {clean(body['name'])}: {render.size(body['size'])}, sha256 {body['sha256'][:16]}"
-        lines += _text(head, body["text"], width) if body["text"] else [head]
+        lines += text(head, body["text"], width) if body["text"] else [head]
     return lines
 
 
@@ -160,13 +161,13 @@ def _changed(view: dict[str, Any], width: int) -> list[str]:
     return lines
 
 
-def _text(head: str, text: str, width: int) -> list[str]:
+def text(head: str, said: str, width: int) -> list[str]:
     """A text of somebody else's, line by line behind a bar, so that it cannot pass for a line of ours."""
     lines = [head]
-    for line in text[:MOST_TEXT].split("\n"):
+    for line in said[:MOST_TEXT].removesuffix("\n").split("\n"):
         lines += [f"  | {part}".rstrip() for part in wrap(clean(line, 2000), max(width - 4, 20))]
-    if len(text) > MOST_TEXT:
-        lines.append(f"  | ({len(text) - MOST_TEXT} characters more; --json has them)")
+    if len(said) > MOST_TEXT:
+        lines.append(f"  | ({len(said) - MOST_TEXT} characters more; `resumectl inbox ID --json` has them)")
     return lines
 
 

@@ -18,7 +18,12 @@ from .verbs_steer import show_told
 
 
 def inbox(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
-    """Who must do what, over all jobs, oldest first."""
+    """Who must do what, over all jobs, oldest first; or all of one thing that is asked."""
+    if asked.ask:
+        job, subject = picking.one(client, asked, picking.ANY)
+        found = client.call("Asked", job=job, subject=subject)
+        screen.show(found, render_asks.ask(found["ask"], screen.now, screen.width, screen.colour))
+        return control.EXIT_DONE
     answer = picking.whole_inbox(client)
     if asked.mine:
         answer["asks"] = [row for row in answer["asks"] if row["yours"]]
@@ -41,9 +46,9 @@ def approve(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     parameters: dict[str, Any] = {"job": job, "subject": subject, **_kept(asked)}
     if asked.edit:
         parameters |= {"edit": True, "text": editing.read(asked.edit)}
-    if not asked.fingerprint:
+    if asked.fingerprint is None:
         ask = client.call("Asked", job=job, subject=subject)["ask"]
-        if not _agreed(screen, ask, "accept this draft" if ask["row"]["kind"] == "review" else "approve"):
+        if not _agreed(screen, ask, parameters.get("text")):
             complain("nothing was decided", commands=_others(ask))
             return control.EXIT_REFUSED
         parameters |= {"fingerprint": ask["row"]["fingerprint"], "shown": ask["digest"]}
@@ -57,7 +62,7 @@ def refuse(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """Deny a call or a draft, or have it made anew: both need what it was that was looked at."""
     job, subject = picking.one(client, asked, picking.DECIDED)
     fingerprint = asked.fingerprint
-    if not fingerprint:
+    if fingerprint is None:
         fingerprint = client.call("Asked", job=job, subject=subject)["ask"]["row"]["fingerprint"]
     method = "Deny" if asked.verb == "deny" else "SendBack"
     answer = client.call(method, job=job, subject=subject, fingerprint=fingerprint, **_kept(asked))
@@ -104,16 +109,21 @@ def _others(ask: dict[str, Any]) -> list[str]:
     return [f"resumectl deny {name}", f"resumectl send-back {name} --note TEXT", "resumectl inbox"]
 
 
-def _agreed(screen: Screen, ask: dict[str, Any], to: str) -> bool:
-    """Shows it whole and asks; UsageError where nobody can answer."""
+def _agreed(screen: Screen, ask: dict[str, Any], text: str | None) -> bool:
+    """Shows it whole, and `text` that shall stand in a draft's place, and asks; UsageError where nobody can
+    answer."""
     if screen.as_json or not (sys.stdin.isatty() and screen.terminal):
         name, kind = ask["row"]["id"], ask["row"]["kind"]
         verb = "accept" if kind == "review" else "approve"
         raise UsageError(
             f"cannot {verb} {name} unseen: this is no terminal; name the fingerprint of what was looked at",
-            (f"resumectl approve {name} --fingerprint {ask['row']['fingerprint']}", "resumectl inbox --json"),
+            (f"resumectl inbox {name}", f"resumectl approve {name} --fingerprint SHA256"),
         )
     print("\n".join(render_asks.ask(ask, screen.now, screen.width, screen.colour)))
+    to = "accept this draft" if ask["row"]["kind"] == "review" else "approve"
+    if text is not None:
+        print("\n".join(render_asks.text("your text, in its place", text, screen.width)))
+        to = "accept your text"
     return _typed(f"{to}? [y/N] ").lower() in ("y", "yes")
 
 
@@ -125,12 +135,17 @@ def _typed(prompt: str) -> str:
         return ""
 
 
-CHOICES = "y approve, n deny, b send back, s later, q stop"
+CHOICES = "y {yes}, n {no}, b send back, s later, q stop"
 
 
 def _each(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """Pages through all that one may decide: one decision, one record each."""
-    if asked.fingerprint or asked.edit or screen.as_json or not (sys.stdin.isatty() and screen.terminal):
+    if (
+        asked.fingerprint is not None
+        or asked.edit
+        or screen.as_json
+        or not (sys.stdin.isatty() and screen.terminal)
+    ):
         raise UsageError("--each shows one after the other and asks: it needs a terminal")
     rows = picking.among(picking.whole_inbox(client)["asks"], asked, picking.DECIDED)
     mine = [row for row in rows if row["yours"]]
@@ -154,9 +169,15 @@ def _decide_one(screen: Screen, client: Client, row: dict[str, Any]) -> str:
     try:
         ask = client.call("Asked", **where)["ask"]
         print("\n".join(render_asks.ask(ask, screen.now, screen.width, screen.colour)))
+        is_draft = ask["row"]["kind"] == "review"
+        choices = (
+            CHOICES.format(yes="accept", no="refuse")
+            if is_draft
+            else CHOICES.format(yes="approve", no="deny")
+        )
         word = ""
         while word not in ("y", "n", "b", "s", "q"):
-            word = _typed(f"{CHOICES}: ").lower()[:1] or "s"
+            word = _typed(f"{choices}: ").lower()[:1] or "s"
         named = {**where, "fingerprint": ask["row"]["fingerprint"]}
         if word == "y":
             show_told(screen, client.call("Approve", shown=ask["digest"], **named))

@@ -29,7 +29,7 @@ def exact(seconds: float) -> str:
 
 
 def spell(seconds: float) -> str:
-    """A short text for a span of seconds, at most two units: `3d4h`, `2m05s`, `8s`."""
+    """A short text for a span of seconds, at most two units: `3d4h`, `7d`, `2m05s`, `8s`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole}s"
@@ -37,4 +37,5 @@ def spell(seconds: float) -> str:
         return f"{whole // 60}m{whole % 60:02d}s"
     if whole < 86_400:
         return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-    return f"{whole // 86_400}d{whole % 86_400 // 3600}h"
+    hours = whole % 86_400 // 3600
+    return f"{whole // 86_400}d{hours}h" if hours else f"{whole // 86_400}d"

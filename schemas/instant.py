@@ -28,6 +28,11 @@ def spell(wall: int) -> str:
     return f"{_spell_second(second)}.{micro:06d}Z"
 
 
+def moment(wall: int) -> str:
+    """The same to the second, for sentences that people read."""
+    return f"{_spell_second(wall // MICRO)}Z"
+
+
 @lru_cache(maxsize=1024)
 def _spell_second(second: int) -> str:
     """Cached: the lines of one second, and the limits they set, name the same few."""

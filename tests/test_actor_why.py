@@ -12,7 +12,7 @@ from machine_kit import ANNA, FOUND, Play, moment
 from machine_points import POINTS, comparing
 from test_machine_publishing import OFFER
 
-from resumed.actors import past, possible, why
+from resumed.actors import past, possible, receipts, why
 from resumed.actors.machine import standing, transition
 from resumed.actors.machine.draft import NOT_GONE
 from resumed.schemas import decisions, events
@@ -21,6 +21,7 @@ from resumed.schemas.instant import spell
 from resumed.schemas.job import Budget, Hold, ItemState, Status
 from resumed.schemas.ledger import Obstacle
 from resumed.schemas.refusal import Refusal
+from resumed.schemas.snapshot import Entry
 from resumed.schemas.views import JobRow, WhyView
 from resumed.store.history import Past
 
@@ -451,6 +452,8 @@ def test_every_kind_of_event_has_its_word() -> None:
             "no reply",
         ): "job/cms.publish/1.0: HTTP 500; cms cannot be asked about it, and knows no key of it",
         ("settle", "settled"): "landed by anna: it is in the list",
+        ("approve", "approved"): "a/cms.publish/1.0 by bo",
+        ("send_back", "sent back"): "c/cms.publish/1.0 by bo: shorter",
     }.items() <= told.items()
 
 
@@ -530,6 +533,19 @@ def test_done_work_is_no_explanation() -> None:
 
     assert [("failed", "b, try 1: no such page")] == words(view(play))[-1:]
     assert "done" not in [word for word, _ in words(view(play))]
+
+
+def test_repeated_request_is_no_explanation() -> None:
+    """A decision that was made already, and is made again, stands in the history and explains nothing."""
+    play = gates_kit.gated("a")
+    play.does(gates_kit.approve(play, gates_kit.BO))
+    again = evolve(gates_kit.approve(play, gates_kit.BO), request="r-2")
+    verdict = transition.transition(play.snapshot, again, play.now)
+    kept = receipts.with_receipt(play.snapshot, again, verdict, play.snapshot.sequence + 1, play.now)
+    assert isinstance(kept, Entry)
+
+    assert past.event(play.lines[-1], kept).routine
+    assert not past.event(play.lines[-1], play.lines[-1].entries[0]).routine
 
 
 def test_job_set_aside_is_told_as_far_as_it_can_be_read() -> None:

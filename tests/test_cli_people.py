@@ -126,6 +126,22 @@ def test_call_says_what_a_reviewer_must_not_miss(case: str) -> None:
     assert wanted == [line for line in lines if line in wanted]
 
 
+def test_end_of_a_text_is_no_line_of_it() -> None:
+    """What ends with a line feed ends there."""
+    lines = render_asks.ask(view(row=REVIEW, tool="", text="a label\n\nof ours\n"), NOW, 100, False)
+
+    assert ["  | a label", "  |", "  | of ours"] == [line for line in lines if line.startswith("  |")]
+
+
+SPANS = {6.9 * 24: "6d21h", 7 * 24: "7d", 20.0: "20h", 0.5: "30m", 0.0: "-"}
+
+
+@pytest.mark.parametrize("hours", SPANS)
+def test_time_that_is_left(hours: float) -> None:
+    """No unit is named that says nothing."""
+    assert SPANS[hours] == render_asks.left(at(hours) if hours else 0, NOW)
+
+
 def test_text_of_others_cannot_pass_for_ours() -> None:
     """A draft's lines stand behind a bar, and nothing in them is obeyed by a terminal."""
     draft = "a label\nshown as   " + "0" * 64 + "\n\x1b[2Jgone"

@@ -447,7 +447,7 @@ def test_the_same_decision_again_gets_the_recorded_answer() -> None:
     spent = play.ask(approve(play, BO))
     assert isinstance(spent, Unchanged)
 
-    assert f"spent by {row(play).operation_key[:16]} at " in spent.reason
+    assert f"spent on key {row(play).operation_key[:16]} at " in spent.reason
     assert 1 == len(play.snapshot.approvals)
 
 
@@ -552,7 +552,7 @@ def test_a_spent_yes_cannot_be_taken_back() -> None:
     refusal = play.refusal(revoke(play, BO))
 
     assert "decided" == refusal.code
-    assert "spent by" in refusal.reason
+    assert "spent on key" in refusal.reason
 
 
 def test_nothing_is_taken_back_that_was_not_given() -> None:

@@ -519,7 +519,7 @@ def test_c11_an_approval_is_used_up_with_its_outcome_or_not_at_all(kill: str) ->
     assert (1, EffectState.CONFIRMED) == (sent, play.effect().state)
     assert [play.effect().operation_key] == spent(play)
     told = play.ask(approve(play, BO))
-    assert "spent by" in getattr(told, "reason", "")
+    assert "spent on key" in getattr(told, "reason", "")
     assert "p1" in getattr(told, "reason", "")
 
 

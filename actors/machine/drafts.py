@@ -7,7 +7,7 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts, Gate
-from resumed.schemas.instant import spell
+from resumed.schemas.instant import moment
 from resumed.schemas.job import Artifact, Item, ItemState, Provenance
 from resumed.schemas.ledger import Approval, Review
 from resumed.schemas.records import replaced
@@ -163,7 +163,7 @@ def _known(draft: Draft, unit: str, decision: str, event: Event) -> Unchanged | 
 
 
 def _told(row: Approval, by: str) -> str:
-    return f"{PAST.get(row.decision, row.decision)} already by {by}, at {spell(row.given.wall)}"
+    return f"{PAST.get(row.decision, row.decision)} already by {by}, at {moment(row.given.wall)}"
 
 
 def _decided(draft: Draft, verb: str, unit: str) -> Refusal:

@@ -4,7 +4,7 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts
-from resumed.schemas.instant import spell
+from resumed.schemas.instant import moment
 from resumed.schemas.job import Person
 from resumed.schemas.ledger import Question
 from resumed.schemas.refusal import Refusal
@@ -38,7 +38,7 @@ def reply(draft: Draft, name: str, event: events.Reply) -> Choice:
     verb = f"answer {name}"
     row = next((each for each in draft.questions if each.id == name), None)
     if row is not None and row.answered is not None:
-        said = f"answered already by {row.answered_by}, at {spell(row.answered.wall)}: {row.answer[:200]!r}"
+        said = f"answered already by {row.answered_by}, at {moment(row.answered.wall)}: {row.answer[:200]!r}"
         if row.answer == event.answer:
             return Unchanged(reason=f"{name} is {said}")
         return refused(draft, verb, "decided", said, f"resumectl show {draft.job.id}")

@@ -7,7 +7,7 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts, Gate
-from resumed.schemas.instant import spell
+from resumed.schemas.instant import moment
 from resumed.schemas.ledger import Approval, Effect, EffectState
 from resumed.schemas.refusal import Refusal
 
@@ -144,14 +144,14 @@ def _known(draft: Draft, effect: Effect, decision: str, uid: int) -> Unchanged |
 
 
 def _told(row: Approval, by: str) -> str:
-    return f"{PAST.get(row.decision, row.decision)} already by {by}, at {spell(row.given.wall)}"
+    return f"{PAST.get(row.decision, row.decision)} already by {by}, at {moment(row.given.wall)}"
 
 
 def _became(row: Approval, effect: Effect) -> str:
     """What came of a yes, for whoever gives it again."""
     if row.spent is None:
         return ""
-    said = f"; spent by {row.operation_key[:16]} at {spell(row.spent.wall)}, {effect.state}"
+    said = f"; spent on key {row.operation_key[:16]} at {moment(row.spent.wall)}, {effect.state}"
     return f"{said} as {effect.reference}" if effect.reference else said
 
 
