@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from resumed.actors.machine import reconcile
+from resumed.actors.machine import reckoning, reconcile
 from resumed.actors.machine.apply import after
 from resumed.schemas.instant import later, reached
 from resumed.schemas.job import Ending
@@ -20,13 +20,14 @@ PROPOSED, UNKNOWN = EffectState.PROPOSED, EffectState.UNKNOWN
 MOVES = {
     # state -> those that one transition may lead to
     PROPOSED: {PROPOSED, DISPATCHING, EffectState.WITHDRAWN, CONFIRMED, UNKNOWN},
-    DISPATCHING: {DISPATCHING, CONFIRMED, EffectState.REJECTED, UNKNOWN, PROPOSED},
+    DISPATCHING: {DISPATCHING, CONFIRMED, EffectState.REJECTED, UNKNOWN, PROPOSED, EffectState.WITHDRAWN},
     UNKNOWN: {UNKNOWN, DISPATCHING, CONFIRMED, EffectState.WITHDRAWN, PROPOSED},
     CONFIRMED: {CONFIRMED},
     EffectState.REJECTED: {EffectState.REJECTED},
     EffectState.WITHDRAWN: {EffectState.WITHDRAWN},
 }
-"""Proposed becomes confirmed only by a look-up after a lost line, or by a person."""
+"""Proposed becomes confirmed only by a look-up after a lost line, or by a person; dispatching is withdrawn
+where it was surely not sent and is not wanted any more."""
 
 FIXED = ("uid", "reviewer", "fingerprint", "decision", "given", "valid_until", "round", "policy_version")
 """What of an approval never changes."""
@@ -73,7 +74,8 @@ def check_entry(
         # 20: one operation key always bears one fingerprint, and is of one row.
         assert (row.id, row.fingerprint) == owners.setdefault(row.operation_key, (row.id, row.fingerprint))
         if old is None:
-            assert PROPOSED is row.state
+            # Asked for by a try of a job that is being ended already, it is withdrawn at once.
+            assert row.state in (PROPOSED, EffectState.WITHDRAWN)
             continue
         assert row.state in MOVES[old.state], (row.id, old.state, row.state)
         for intent in ("operation_key", "fingerprint", "arguments", "bodies", "target", "ordinal", "item"):
@@ -95,15 +97,15 @@ def check_dispatch(before: Snapshot, now: Snapshot, old: Effect, row: Effect, li
     """15, 17, 19, 21, 24: what one commit that lets an effect go must find."""
     assert DISPATCHING is row.state
     assert row.id in now.errands
-    tool = before.contract.tool(row.tool)
+    tool, then = before.contract.tool(row.tool), reckoning.trusted(before, line.at)
     assert tool is not None
     assert old.state in (PROPOSED, UNKNOWN)
     if old.state is UNKNOWN and not old.absent:
         assert tool.key_lifetime is not None
         assert old.since is not None
         assert old.first_dispatch is not None
-        assert reached(later(old.since, reconcile.in_flight(tool)), line.at)
-        assert not reached(later(old.first_dispatch, tool.key_lifetime), line.at)
+        assert reached(later(old.since, reconcile.in_flight(tool)), then)
+        assert not reached(later(old.first_dispatch, tool.key_lifetime), then)
     if old.state is UNKNOWN and old.absent:
         assert tool.look_up
         assert tool.absent_is_final
@@ -120,7 +122,7 @@ def check_dispatch(before: Snapshot, now: Snapshot, old: Effect, row: Effect, li
         for one in given:
             assert (row.fingerprint, None) == (one.fingerprint, one.revoked)
             assert one.spent is not None
-            assert one.valid_until is None or not reached(one.valid_until, line.at)
+            assert one.valid_until is None or not reached(one.valid_until, then)
 
 
 def check_approvals(before: Snapshot, now: Snapshot, entry: Entry) -> None:

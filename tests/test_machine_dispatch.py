@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from effects_kit import BLIND, CALL, DEDUP, FACTS, TOOL, Ledger, asked, call, items, job, of
 from gates_kit import ADA, BO, CY, RULE, facts
-from machine_kit import ANNA, WORKER, folded, text
+from machine_kit import ANNA, NEXT_BOOT, WORKER, folded, moment, text
 
 from resumed.actors.machine import errands
 from resumed.schemas import decisions, events, keys
@@ -135,6 +135,18 @@ def test_a_yes_expires_exactly_between_the_check_and_the_dispatch() -> None:
 
     assert "asked anew: expired" == play.says(CALL, Checked(), slot=True, facts=facts(BO))
     assert (EffectState.PROPOSED, 0) == (play.effect().state, play.effect().dispatches)
+
+
+def test_going_on_without_knowing_the_time_stretches_no_yes() -> None:
+    """A person may let the job go on in a boot whose clock is behind; a yes of before is asked for anew."""
+    play = approved(deadline=90_000.0)
+    play.now = evolve(moment(-500.0, boot=NEXT_BOOT), up=10_000_000)
+    play.does(events.Tick())
+    assert "clock" == play.code()
+    play.does(events.Resume(by=ANNA))
+
+    assert "asked anew: expired" == play.grant(facts=facts(BO))
+    assert [""] == spent(play)
 
 
 def test_what_nobody_could_tell_is_judged_again_by_itself() -> None:

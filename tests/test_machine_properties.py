@@ -26,7 +26,7 @@ from machine_kit import (
     text,
 )
 
-from resumed.actors.machine import due, pins, standing
+from resumed.actors.machine import asks, due, pins, standing
 from resumed.actors.machine.apply import apply
 from resumed.actors.machine.transition import transition
 from resumed.actors.machine.verdict import Verdict
@@ -295,11 +295,14 @@ class History:
         assert before == (text(tentative) if looked else b"")
         self.seen[type(event).__name__, type(verdict).__name__] += 1
         if tentative.outcome is not None and isinstance(verdict, Entry):
-            assert (Changes(), "stale") == (verdict.changes, verdict.transition)
+            # What is said of an effect after the end is evidence, and somebody takes note of it.
+            known = verdict.changes
+            assert evolve(Changes(), effects=known.effects, clocks=known.clocks) == known
+            assert verdict.transition in ("stale", "settle")
         if isinstance(verdict, Entry):
             self.acknowledged(tentative, event, verdict)
         if isinstance(verdict, Refusal):
-            assert isinstance(event, events.Request)  # nobody else is refused anything
+            assert isinstance(event, events.Request | events.Deciding)  # nobody else is refused anything
             assert verdict.code
             assert verdict.reason
             for command in verdict.commands:
@@ -339,7 +342,7 @@ class History:
 
     def is_possible(self, snapshot: Snapshot, command: str) -> None:
         """A command that is offered would do something."""
-        if command.split()[1] in ("show", "logs", "watch"):
+        if command.split()[1] in ("show", "logs", "watch", "inbox", "why", "history"):
             return
         verdict = transition(snapshot, in_words(command), self.now)
         assert isinstance(verdict, Entry), (command, verdict)
@@ -377,6 +380,7 @@ class History:
             assert row.epoch == after.attempt.epoch == after.epoch
         running = {item.id for item in after.items if item.state is ItemState.IN_PROGRESS}
         on_their_way = set(after.publications)
+        on_their_way |= {unit for unit, row in after.performances.items() if not row.over}
         assert set(after.tries) <= running | {""} <= set(after.tries) | on_their_way | {""}
         assert not set(after.tries) & on_their_way
         for unit, publication in after.publications.items():
@@ -414,12 +418,15 @@ class History:
                 sequence=before.sequence,
                 newest=before.newest,
                 last_transition=before.last_transition,
+                effects=before.effects,
+                clocks=before.clocks,
             )
             assert before == changed
 
     def check_keys(self) -> None:
         """A run or a stop that ceased to be due is never due again."""
-        now = {action for action in due.due(self.snapshot, self.now) if action.kind is not ActionKind.START}
+        claims = (ActionKind.START, ActionKind.ERRAND)
+        now = {action for action in due.due(self.snapshot, self.now) if action.kind not in claims}
         assert not now & self.over
         self.over |= self.due_once - now
         self.due_once |= now
@@ -441,6 +448,7 @@ class History:
         assert not snapshot.tries or all(row.kind is WaitKind.BREAKER for row in snapshot.waits)
         if snapshot.outcome is not None:
             assert ({}, {}, None) == (snapshot.tries, snapshot.publications, snapshot.attempt)
+            assert (frozenset(), {}) == (snapshot.effects.unsettled, snapshot.errands)
             assert due.next_due(snapshot, now) is None
             assert not due.due(snapshot, now)
             return
@@ -455,7 +463,8 @@ class History:
             assert standing.commands(snapshot)
             return
         others = [row for row in snapshot.waits if row.kind is WaitKind.OTHER_JOB and row.obstacle is None]
-        assert status is Status.PAUSED or due.next_due(snapshot, now) is not None or others
+        asked = others or asks.asks(snapshot, now)
+        assert snapshot.pause is not None or due.next_due(snapshot, now) is not None or asked
 
 
 steps = st.lists(

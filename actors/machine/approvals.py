@@ -160,7 +160,7 @@ def _judged(draft: Draft, effect: Effect, gate: Gate, facts: Facts) -> Judgement
         and (row.spent is None or row.operation_key == effect.operation_key)
     ]
     ends = [row.valid_until for row in rows if row.valid_until is not None]
-    if any(reached(end, draft.then) for end in ends):
+    if any(reached(end, draft.then) for end in ends) or _is_out_of_sight(draft, ends):
         return _anew(rounds.EXPIRED)
     if doubt := _doubt(draft, ends):
         return Judgement(word=Word.HOLD, code=reckoning.CLOCK, reason=doubt)
@@ -174,6 +174,15 @@ def _judged(draft: Draft, effect: Effect, gate: Gate, facts: Facts) -> Judgement
     if len({row.uid for row in rows}) < facts.rule.quorum:
         return _anew(rounds.POLICY)
     return Judgement(word=Word.GO, spends=tuple(rows))
+
+
+def _is_out_of_sight(draft: Draft, ends: list[Instant]) -> bool:
+    """Whether a person has said to go on without knowing the time, in another boot than a yes was given in:
+    no override stands in for an approval (DESIGN.md section 2)."""
+    clocks = reckoning.observed(draft, draft.now) or draft.clocks
+    if clocks is None or not clocks.accepted or reckoning.sight(draft, draft.now).known:
+        return False
+    return any(end.boot != draft.now.boot for end in ends)
 
 
 def _doubt(draft: Draft, ends: list[Instant]) -> str:

@@ -194,6 +194,9 @@ def settle(draft: Draft) -> None:
     its step has decided, and the end of a job withdraws what was not let go."""
     if draft.effects.unsettled and draft.stopping():
         _withdraw_all(draft)
+    for row in draft.changed_effects():
+        if row.state not in SETTLED and not _is_awaited(draft, row):
+            _withdraw(draft, row, SKIPPED, "its unit does not wait for it any more")
     over = [draft.effects[name] for name in draft.closed_errands()]
     for name in dict.fromkeys(row.item for row in (*draft.changed_effects(), *over)):
         performance = draft.performances.get(name)
@@ -217,11 +220,20 @@ def _drop(draft: Draft, unit: str) -> None:
 def _withdraw_all(draft: Draft) -> None:
     code = "canceled" if draft.cancel is not None else "expired"
     for row in draft.effects.open():
-        proposed = row.state is EffectState.PROPOSED
-        if (proposed and not row.unproven) or (row.state is EffectState.UNKNOWN and row.absent):
-            dispatch.withdraw(draft, row, code, "the job was ended before it was let go")
-        elif row.resend or proposed:
-            dispatch.falls(draft, row, code, "the job was ended; it may not be sent again")
+        _withdraw(draft, row, code, "the job was ended before it was let go")
+
+
+def _withdraw(draft: Draft, row: Effect, code: str, reason: str) -> None:
+    """An effect that is not wanted any more: over, where surely nothing of it has landed; else it is only
+    asked about from here on."""
+    if row.state is EffectState.PROPOSED or (row.state is EffectState.UNKNOWN and row.resend):
+        dispatch.falls(draft, row, code, reason)
+
+
+def _is_awaited(draft: Draft, row: Effect) -> bool:
+    """Whether its unit waits for it."""
+    performance = draft.performances.get(row.item)
+    return performance is not None and not performance.over and row.id in performance.effects
 
 
 def _go_on(draft: Draft, performance: Performance) -> None:
@@ -290,9 +302,7 @@ def leave_out(draft: Draft, unit: Item) -> bool:
     if performance is None or performance.over:
         return False
     for name in performance.effects:
-        row = draft.effects[name]
-        if row.state is EffectState.PROPOSED and not row.unproven:
-            dispatch.withdraw(draft, row, SKIPPED, "left out by a person")
+        _withdraw(draft, draft.effects[name], SKIPPED, "left out by a person")
     _drop(draft, unit.id)
     return True
 
@@ -309,5 +319,5 @@ def unsettled(draft: Draft, verb: str, items: list[Item]) -> Refusal | None:
     return Refusal(
         code="unsettled",
         reason=f"cannot {verb} {found.item} of {job}: nobody can tell yet what became of {found.id}",
-        commands=reconciling.settling(job, found.id),
+        commands=reconciling.settling(job, found),
     )

@@ -7,9 +7,8 @@ from resumed.schemas.snapshot import Snapshot
 
 from . import errands
 from .approvals import is_met
+from .limits import Standing
 
-UNKNOWN = "effect_unknown"
-"""The code of a hold that a person's word on an effect lifts, and nothing else."""
 MOST = 3
 """Effects that a job's commands name."""
 
@@ -61,19 +60,27 @@ def waits(snapshot: Snapshot) -> str:
     return ""
 
 
+def resumable(standing: Standing) -> list[Effect]:
+    """What is held and has surely not left, or has settled: a person may let it be tried again, or may take
+    note of it, by letting the job go on."""
+    rows = [standing.effects[name] for name in sorted(standing.effects.held)]
+    return [row for row in rows if row.state is not EffectState.UNKNOWN and not row.suspect]
+
+
 def commands(snapshot: Snapshot) -> tuple[str, ...]:
     """How a person says what became of the effects that need one."""
     job = snapshot.job.id
     rows = [snapshot.effects[name] for name in sorted(snapshot.effects.held)]
     found: list[str] = []
     for row in [each for each in rows if errands.wants_word(each)][:MOST]:
-        found += settling(job, row.id)
+        found += settling(job, row)
     return tuple(found)
 
 
-def settling(job: str, effect: str) -> tuple[str, ...]:
-    """The two things a person can say of it."""
-    return (
-        f"resumectl settle {job} {effect} --landed REF --reason ..",
-        f"resumectl settle {job} {effect} --absent --reason ..",
-    )
+def settling(job: str, effect: Effect) -> tuple[str, ...]:
+    """What a person can say of it."""
+    said = f"resumectl settle {job} {effect.id}"
+    landed = f"{said} --landed REF --reason .."
+    if effect.state is EffectState.DISPATCHING:
+        return (landed,)  # while it is being sent nobody can say that it never arrives
+    return (landed, f"{said} --absent --reason ..")

@@ -136,7 +136,7 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
     stuck = snapshot.items.count(ItemState.FAILED) + snapshot.items.count(ItemState.HELD)
     possible: list[str] = []
     at_limit = hold is not None and hold.code == limits.BUDGET
-    needs_word = bool(settling) and hold is not None and hold.code == reconciling.UNKNOWN
+    needs_word = hold is not None and hold.code in errands.JOB_HOLDS and not reconciling.resumable(snapshot)
     stands = hold is not None and not at_limit and not needs_items(snapshot) and not needs_word
     if snapshot.pause is not None or stands:
         possible.append("resume")

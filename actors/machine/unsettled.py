@@ -148,17 +148,15 @@ def _refused(draft: Draft, effect: Effect, code: str, reason: str) -> Refusal:
 def resumed(draft: Draft) -> Refusal | None:
     """A person lets the job go on: what was held without having left is tried again, and evidence is taken
     note of. Refused where all that holds the job is what may have left."""
-    looked_at = 0
-    for name in sorted(draft.effects.held):
-        effect = draft.effects[name]
-        if effect.state is not EffectState.UNKNOWN and effect.code != SUSPECT and not effect.suspect:
-            draft.put_effect(evolve(effect, hold=None, not_before=None, unclear=0))
-            looked_at += 1
-    if looked_at or not draft.effects.held:
+    found = reconciling.resumable(draft)
+    for effect in found:
+        draft.put_effect(evolve(effect, hold=None, not_before=None, unclear=0))
+    if found or not draft.effects.held:
         return None
     job, name = draft.job.id, min(draft.effects.held)
+    effect = draft.effects[name]
     return Refusal(
         code="unsettled",
         reason=f"cannot resume {job}: nobody can tell yet what became of {name}",
-        commands=reconciling.settling(job, name),
+        commands=reconciling.settling(job, effect),
     )
