@@ -195,8 +195,8 @@ def settle(draft: Draft) -> None:
     if draft.effects.unsettled and draft.stopping():
         _withdraw_all(draft)
     for row in draft.changed_effects():
-        if row.state not in SETTLED and not _is_awaited(draft, row):
-            _withdraw(draft, row, SKIPPED, "its unit does not wait for it any more")
+        if row.state not in SETTLED and _is_left_out(draft, row):
+            _withdraw(draft, row, SKIPPED, "its item was left out")
     over = [draft.effects[name] for name in draft.closed_errands()]
     for name in dict.fromkeys(row.item for row in (*draft.changed_effects(), *over)):
         performance = draft.performances.get(name)
@@ -230,10 +230,10 @@ def _withdraw(draft: Draft, row: Effect, code: str, reason: str) -> None:
         dispatch.falls(draft, row, code, reason)
 
 
-def _is_awaited(draft: Draft, row: Effect) -> bool:
-    """Whether its unit waits for it."""
-    performance = draft.performances.get(row.item)
-    return performance is not None and not performance.over and row.id in performance.effects
+def _is_left_out(draft: Draft, row: Effect) -> bool:
+    """Whether its item was left out while it was on its way."""
+    item = draft.items.get(row.item) if row.item else None
+    return item is not None and item.state is ItemState.SKIPPED
 
 
 def _go_on(draft: Draft, performance: Performance) -> None:
