@@ -26,13 +26,13 @@ class Stage:
         self.config.touch(mode=0o644)
         self.process: subprocess.Popen[bytes] | None = None
 
-    def workflow(self, file: Path, places: dict[str, str]) -> None:
+    def workflow(self, file: Path, places: dict[str, str], name: str = "") -> None:
         """Puts a workflow on the shelf, with our own places for those that its file names."""
         text = file.read_text()
         for place, ours in places.items():
             assert place in text, f"{file} does not name {place}"
             text = text.replace(place, ours)
-        path = self.workflows / file.name
+        path = self.workflows / f"{name or file.stem}.toml"
         path.write_text(text)
         path.chmod(0o644)
 

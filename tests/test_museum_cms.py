@@ -106,6 +106,7 @@ def test_post_makes_a_page_each_time(truth: Truth) -> None:
     ]
 
     assert ["harbour@1", "harbour-2@1", "harbour-3@1"] == references
+    assert {"harbour": 1, "harbour-2": 1, "harbour-3": 1} == truth.pages()
     assert (3, 3, 3) == counted(truth)
 
 

@@ -11,7 +11,7 @@ It prints its address as its first line and serves until it is killed. Each conn
     GET /pages/NAME               the newest revision, with its version as ETag
     GET /keys/KEY                 what was written under a key: 200, or 404; kept for ever, also where
                                   deduplication has forgotten the key
-    GET /admin/counts, /admin/requests, /admin/switches     its own truth
+    GET /admin/counts, /admin/pages, /admin/requests, /admin/switches     its own truth
     GET /admin/heard?KIND=N       returns once N requests of a kind (write, look_up, page) have come
     POST /admin/switch, /admin/clear, /admin/settings, /admin/release      faults (cms_switches.py)
 
@@ -279,6 +279,8 @@ class Conversation(BaseHTTPRequestHandler):
         shelf = self.server.shelf
         if name == "counts":
             return self._say(200, dict(shelf.counts()))
+        if name == "pages":
+            return self._say(200, {"pages": shelf.pages()})
         if name == "requests":
             return self._say(200, {"requests": shelf.requests()})
         if name == "switches":

@@ -263,6 +263,14 @@ class Shelf:
             "look_ups": sum(number for (kind, _), number in told.items() if kind == "look_up"),
         }
 
+    def pages(self) -> dict[str, int]:
+        """How many revisions each page has, whether look-ups see them or not."""
+        with self._transaction():
+            rows = self._base.execute(
+                "SELECT page, count(*) FROM revision WHERE revision IS NOT NULL GROUP BY page ORDER BY page"
+            ).fetchall()
+        return dict(rows)
+
     def release(self) -> None:
         """Brings the instant of everything late: it is applied and shown from now on."""
         with self._transaction() as now:

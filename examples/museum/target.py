@@ -24,6 +24,11 @@ class Truth:
         counts: dict[str, int] = self._call("GET", "counts")
         return counts
 
+    def pages(self) -> dict[str, int]:
+        """How many revisions each page has."""
+        pages: dict[str, int] = self._call("GET", "pages")["pages"]
+        return pages
+
     def requests(self, kind: str = "") -> list[dict[str, Any]]:
         """Every request that came, in order; of one kind."""
         found: list[dict[str, Any]] = self._call("GET", "requests")["requests"]
