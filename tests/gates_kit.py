@@ -13,8 +13,8 @@ from resumed.actors.machine import approvals
 from resumed.actors.machine.draft import Draft
 from resumed.schemas import events, keys
 from resumed.schemas.approvals import ApprovalRule, Facts, Gate, Member, Standing
-from resumed.schemas.job import Person
-from resumed.schemas.ledger import Effect, EffectState, ToolContract
+from resumed.schemas.job import Item, ItemState, Person
+from resumed.schemas.ledger import Effect, EffectState, Performance, ToolContract
 from resumed.schemas.snapshot import Changes, Decision, Entry
 
 CURATORS, STAFF = 500, 501
@@ -79,9 +79,29 @@ def proposed(play: Play, name: str = "a/cms.publish/1.0", item: str = "a", **mor
 
 
 def lay(play: Play, *effects: Effect) -> None:
-    """Put rows into the job."""
+    """Put rows into the job, whose units wait for them."""
     decision = Decision(by="test", rule="test", choice="laid")
-    play.commit(Entry(transition="test", decision=decision, changes=Changes(effects=effects)))
+    items: dict[str, Item] = {}
+    waiting: dict[str, Performance] = {}
+    for effect in effects:
+        unit = play.unit(effect.item)
+        items[unit.id] = evolve(unit, state=ItemState.IN_PROGRESS, code="effect")
+        row = waiting.get(unit.id) or play.snapshot.performances.get(unit.id)
+        names = () if row is None else row.effects
+        waiting[unit.id] = Performance(
+            unit=unit.id,
+            step=unit.at,
+            occurrence=unit.occurrence,
+            effects=(*names, *(() if effect.id in names else (effect.id,))),
+        )
+    own = items.pop("", None)
+    changes = Changes(
+        effects=effects,
+        items=tuple(items.values()),
+        performances=tuple(waiting.values()),
+        **({} if own is None else {"position": own}),
+    )
+    play.commit(Entry(transition="test", decision=decision, changes=changes))
 
 
 def gated(*names: str, rule: ApprovalRule = RULE, **more: Any) -> Play:

@@ -8,6 +8,7 @@ from effect_points import in_words as effect_in_words
 from effects_kit import BLIND, CALL, Ledger
 from gates_kit import BO, facts
 from machine_kit import ANNA, CONTRACT, TIMEOUT, Play, opened, opening
+from review_kit import at_question, at_review
 
 from resumed.actors.machine import due, standing
 from resumed.actors.machine.verdict import Unchanged, Verdict
@@ -212,6 +213,8 @@ POINTS: dict[str, tuple[str, Callable[[], Play]]] = {
     "Held: an effect may have left, and nobody can be asked": ("", lambda: unknown(BLIND)),
     "Held: an effect is there already": ("", _there_already),
     "Being canceled, an effect may have left": ("", _ending_unknown),
+    "A draft waits to be looked at": ("a", lambda: at_review(then="write")),
+    "A question waits for its answer": ("a", lambda: at_question(of="group:curators")),
     "Terminal": ("", _terminal),
 }
 

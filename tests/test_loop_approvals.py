@@ -382,7 +382,7 @@ def test_what_was_allowed_leaves_once_and_the_yes_says_for_what(backend: str) ->
             assert (after.operation_key, True) == (row.operation_key, row.spent is not None)
             again = await answer(one, one.daemon.jobs.tell, "job-0", yes(BO, effect))
             assert isinstance(again, Told), again
-            assert f"spent by {after.operation_key[:16]} at " in again.said
+            assert f"spent on key {after.operation_key[:16]} at " in again.said
             other = await answer(one, one.daemon.jobs.tell, "job-0", no(CROWD[0], effect))
             assert isinstance(other, Refusal)
 

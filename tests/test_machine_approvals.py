@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from gate_points import AGAIN, judged_again
 from gates_kit import (
     ADA,
     BO,
@@ -32,7 +33,7 @@ from resumed.actors.machine import asks, due, rounds
 from resumed.actors.machine.approvals import Word
 from resumed.actors.machine.verdict import Unchanged
 from resumed.schemas import conditions, events, keys
-from resumed.schemas.approvals import ApprovalRule, Facts, Member, Standing
+from resumed.schemas.approvals import ApprovalRule, Facts
 from resumed.schemas.job import Budget, Person
 from resumed.schemas.ledger import EffectState
 from resumed.schemas.limits import Limits
@@ -313,61 +314,12 @@ def test_a_yes_under_another_rule_does_not_count_towards_the_quorum() -> None:
 
 # ---- judged again where it is let go ----------------------------------------------------------------------
 
-AGAIN: dict[str, tuple[Callable[[Play], Any], Facts | None, Word, str]] = {
-    "all as it was": (lambda play: None, facts(BO), Word.GO, ""),
-    "nobody could say": (lambda play: None, None, Word.HOLD, "names"),
-    "the names service is away": (lambda play: None, facts(BO, problem="away"), Word.HOLD, "names"),
-    "the host was not asked about the reviewer": (lambda play: None, facts(), Word.HOLD, "names"),
-    "nobody can tell the reviewer's groups": (
-        lambda play: None,
-        facts(people=(Standing(uid=BO.uid, gids=None),)),
-        Word.HOLD,
-        "names",
-    ),
-    "nobody can tell the requester's access": (
-        lambda play: None,
-        facts(BO, requester=None),
-        Word.HOLD,
-        "names",
-    ),
-    "the requester lost its access": (lambda play: None, facts(BO, requester=False), Word.HOLD, "access"),
-    "the reviewer is a curator no more": (
-        lambda play: None,
-        facts(people=(Standing(uid=BO.uid, gids=(1002,)),)),
-        Word.ANEW,
-        "member",
-    ),
-    "the host does not know the reviewer any more": (
-        lambda play: None,
-        facts(people=(Standing(uid=BO.uid, gids=()),)),
-        Word.ANEW,
-        "member",
-    ),
-    "the rule has changed": (
-        lambda play: None,
-        facts(BO, rule=evolve(RULE, valid_for=9e4)),
-        Word.ANEW,
-        "policy",
-    ),
-    "the host does not know the curators any more": (
-        lambda play: None,
-        facts(BO, members=(Member(who="group:curators"),)),
-        Word.HOLD,
-        "names",
-    ),
-    "it was taken back": (lambda play: play.does(revoke(play, BO)), facts(BO), Word.UNASKED, "approval"),
-    "its time is over": (lambda play: play.wait(300.0), facts(BO), Word.ANEW, "expired"),
-}
-
 
 @pytest.mark.parametrize("case", AGAIN)
 def test_a_yes_is_judged_again_when_the_call_is_let_go(case: str) -> None:
     """What allowed it must still do so in the very commit that lets it go."""
-    change, found, word, code = AGAIN[case]
-    play = gated("a")
-    play.does(approve(play, BO))
-    change(play)
-    judgement = judged(play, found)
+    _, _, word, code = AGAIN[case]
+    judgement = judged_again(case)
 
     assert (word, code) == (judgement.word, judgement.code)
     assert (1 if word is Word.GO else 0) == len(judgement.spends)

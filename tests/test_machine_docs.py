@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import effect_points
+import gate_points
 import pytest
-from attrs import evolve
 from machine_kit import ANNA, FOUND, STOPS, WORKER, Play
 from machine_points import NOW, POINTS, comparing, conditions, outcome, with_sources
+from review_kit import at_review
 
 from resumed.actors.machine import standing
 from resumed.actors.machine.verdict import Verdict
@@ -45,24 +46,16 @@ def _skipped() -> Play:
     return play
 
 
-def _review() -> Play:
-    """No law leads here yet: the state comes with reviews, and what may be done in it is fixed already."""
-    play = Play.fan_out("a", "b")
-    items = play.snapshot.items.put((evolve(play.unit("a"), state=ItemState.REVIEW),))
-    play.snapshot = evolve(play.snapshot, items=items)
-    return play
-
-
 STATES: dict[ItemState, tuple[str, Callable[[], Play]]] = {
     ItemState.PENDING: (
         "It waits for its next try, or for a fan-out to take it in.",
         lambda: Play.fan_out("a", "b"),
     ),
     ItemState.IN_PROGRESS: (
-        "A try of it is open, or its output is on its way to its place; it is never read as done.",
+        "A try of it is open, its output is on its way, or it waits for effects or an answer: never done.",
         _in_progress,
     ),
-    ItemState.REVIEW: ("It waits for a reviewer (comes with reviews).", _review),
+    ItemState.REVIEW: ("Its draft waits for a person to look at it.", at_review),
     ItemState.DONE: (
         "Its output is accepted and durable; it is never computed again.",
         lambda: _settled(decisions.Accepted()),
@@ -280,6 +273,13 @@ def page() -> str:
         "in every row; a unit that asked for effects is in progress, without a try, until all are settled.",
         "",
         *effect_points.lines(),
+        "",
+        "## Approvals, drafts and questions",
+        "",
+        "A yes is good in the round in which it was given, for a limited time, and for one call alone.",
+        "What is asked anew is asked in the next round; nothing is ever granted because time has passed.",
+        "",
+        *gate_points.lines(),
         "",
         "## Jobs",
         "",

@@ -64,6 +64,16 @@ ANSWERS = {
     "Held: a worker's end is not proven": "paused paused resumed canceling = =",
     "Being held, an item is being stopped": "paused paused resumed canceling = =",
     "Being canceled, an item is being stopped": "x x x = x x",
+    "An effect waits for somebody to allow it": "paused paused = canceled = =",
+    "An effect waits to be let go": "paused paused = canceled = =",
+    "An effect is being checked": "paused paused = canceling = =",
+    "An effect is being sent": "paused paused = canceling = =",
+    "An effect may have left, and is being looked up": "paused paused = canceling = =",
+    "Held: an effect may have left, and nobody can be asked": "paused paused x canceling = =",
+    "Held: an effect is there already": "paused paused resumed canceled = =",
+    "Being canceled, an effect may have left": "x x x = x x",
+    "A draft waits to be looked at": "paused paused = canceled = =",
+    "A question waits for its answer": "paused paused = canceled = =",
     "Terminal": "x x x x x x",
 }
 
@@ -117,10 +127,10 @@ def test_commands_offered_are_those_that_would_do_something(where: str) -> None:
         words.split()[0] for words, request in REQUESTS.items() if isinstance(play.ask(request), Entry)
     }
     # A held or paused job may be paused as well, and a held step retried: true, but not what it needs.
-    spare = {"pause"} if verbs & {"resume", "retry", "extend"} else set()
+    spare = {"pause"} if verbs & {"resume", "retry", "extend", "settle"} else set()
     spare |= {"retry"} if play.unit("").state is ItemState.HELD else set()
 
-    assert verbs - {"show", "logs", "watch", "extend"} == possible - spare
+    assert verbs - {"show", "logs", "watch", "extend", "settle"} == possible - spare
     assert standing.why(play.snapshot, play.now)
 
 

@@ -211,6 +211,17 @@ def words(effect: Effect) -> str:
     return f"{effect.tool} {said} to {effect.target}" if said else f"{effect.tool} to {effect.target}"
 
 
+def said(snapshot: Snapshot) -> str:
+    """How many drafts and questions of the job wait for people, in words; empty when none does."""
+    if not (snapshot.reviews or snapshot.questions):
+        return ""
+    found = [each for each in _open(snapshot) if each.kind in (AskKind.REVIEW, AskKind.ANSWER)]
+    drafts = sum(each.kind is AskKind.REVIEW for each in found)
+    counts = ((drafts, "draft"), (len(found) - drafts, "question"))
+    parts = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
+    return f"waiting for people: {' and '.join(parts)}" if parts else ""
+
+
 def left(row: AskRow, now: Instant) -> str:
     """How long a question still stands, in words; empty when it stands until it is answered."""
     if not row.until:

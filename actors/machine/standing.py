@@ -4,7 +4,7 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 
-from . import errands, limits, reconciling, schedule
+from . import asks, errands, limits, reconciling, schedule
 from .draft import NOT_GONE as NOT_GONE
 from .due import next_placing, next_start, placings, wanted
 from .requests import ITEM_HOLDS
@@ -14,8 +14,8 @@ MEANS: dict[Status, str] = {
     Status.RESUMING: "It is being examined after an interruption, before anything of it may start.",
     Status.RUNNING: "At least one try is open, or an output is on its way to its place, or an effect to its "
     "target; or they are being stopped.",
-    Status.WAITING: "Nothing of it runs, and it goes on by itself: at an instant, or after another job, "
-    "that is on record.",
+    Status.WAITING: "Nothing of it runs, and it goes on by itself: at an instant, after another job, or once "
+    "a person has said what it asks; that is on record.",
     Status.RECONCILING: "Something may have reached another system, and is settled before anything else: its "
     "target is asked about it, now or at an instant that is on record.",
     Status.HELD: "The machine may not decide: its reason, its owner and the next commands are on record.",
@@ -109,6 +109,8 @@ def why(snapshot: Snapshot, now: Instant) -> str:
         place = f"step {snapshot.position.at}" if snapshot.each is None else "its items"
         return f"{len(snapshot.tries)} running at {place}"
     if snapshot.effects.unsettled and (asked := reconciling.waits(snapshot)):
+        return asked
+    if asked := asks.said(snapshot):
         return asked
     if placings(snapshot, now):
         row = next(iter(snapshot.publications.values()))
