@@ -1,12 +1,17 @@
 """The effect table: a persistent mapping of effects in the order they were asked for, by id.
 
-`put` returns a new table and leaves the old one as it was; what is still open is indexed, so that looking for
-what is due does not go through what is over, nor through what waits for people.
+`put` returns a new table and leaves the old one as it was. Tables share what is old: the newest rows lie in a
+small layer over it, which is folded in from time to time, so that a change costs the same however many there
+are. What is still open is indexed, so that looking for what is due does not go through what is over, nor
+through what waits for people.
 """
 
 from collections.abc import Iterable, Iterator
 
 from .ledger import SETTLED, Effect, EffectState
+
+FOLDED = 64
+"""Rows of the upper layer from which on it is folded in."""
 
 
 def is_live(effect: Effect) -> bool:
@@ -16,35 +21,52 @@ def is_live(effect: Effect) -> bool:
     return effect.state not in SETTLED
 
 
+def _with(names: frozenset[str], name: str, wanted: bool) -> frozenset[str]:
+    if (name in names) is wanted:
+        return names
+    return names | {name} if wanted else names - {name}
+
+
 class EffectTable:
     """Effects by id, in order. Never mutated after creation."""
 
-    __slots__ = ("_at", "_live", "_rows", "held", "unsettled")
+    __slots__ = ("_base", "_live", "_new", "_over", "_places", "held", "unsettled")
 
     def __init__(self, effects: Iterable[Effect] = ()) -> None:
-        self._rows: dict[str, Effect] = {}
+        self._base: dict[str, Effect] = {}
+        """Shared with other tables, never changed."""
+        self._places: list[dict[str, int]] = []
+        """Where each stands in it, once somebody wanted to know; shared like it."""
         for effect in effects:
-            if effect.id in self._rows:
+            if effect.id in self._base:
                 raise ValueError(f"effect {effect.id!r} stands twice in the table")
-            self._rows[effect.id] = effect
-        self.unsettled = frozenset(row.id for row in self._rows.values() if row.state not in SETTLED)
+            self._base[effect.id] = effect
+        self._over: dict[str, Effect] = {}
+        """In place of those below, or after them."""
+        self._new = 0
+        """How many of these stand after those below."""
+        self.unsettled = frozenset(row.id for row in self._base.values() if row.state not in SETTLED)
         """The ids of those that are proposed, dispatching or unknown."""
-        self.held = frozenset(row.id for row in self._rows.values() if row.hold is not None)
+        self.held = frozenset(row.id for row in self._base.values() if row.hold is not None)
         """The ids of those that a person must say something about, whatever their state."""
-        self._live = frozenset(row.id for row in self._rows.values() if is_live(row))
-        self._at = {name: at for at, name in enumerate(self._rows)}
+        self._live = frozenset(row.id for row in self._base.values() if is_live(row))
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._base) + self._new
 
     def __contains__(self, name: object) -> bool:
-        return name in self._rows
+        return name in self._over or name in self._base
 
     def __getitem__(self, name: str) -> Effect:
-        return self._rows[name]
+        row = self._over.get(name)
+        return self._base[name] if row is None else row
 
     def __iter__(self) -> Iterator[Effect]:
-        return iter(self._rows.values())
+        over, base = self._over, self._base
+        if not over:
+            return iter(base.values())
+        rows = [over.get(name, row) for name, row in base.items()]
+        return iter(rows + [row for name, row in over.items() if name not in base])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EffectTable) and list(self) == list(other)
@@ -53,30 +75,42 @@ class EffectTable:
 
     def get(self, name: str) -> Effect | None:
         """The effect of that id, or None."""
-        return self._rows.get(name)
+        row = self._over.get(name)
+        return self._base.get(name) if row is None else row
 
     def open(self) -> list[Effect]:
         """Those that are not settled, in order."""
-        if not self.unsettled:
-            return []
-        return [row for name, row in self._rows.items() if name in self.unsettled]
+        return self._in_order(self.unsettled)
 
     def live(self) -> list[Effect]:
         """Those about which something may be due (`is_live`), in order."""
-        return [self._rows[name] for name in sorted(self._live, key=self._at.__getitem__)]
+        return self._in_order(self._live)
+
+    def _in_order(self, names: frozenset[str]) -> list[Effect]:
+        if len(names) < 2:
+            return [self[name] for name in names]
+        if not self._places:
+            self._places.append({name: at for at, name in enumerate(self._base)})
+        places = self._places[0]
+        above = [name for name in self._over if name in names and name not in places]
+        below = sorted((name for name in names if name in places), key=places.__getitem__)
+        return [self[name] for name in (*below, *above)]
 
     def put(self, effects: Iterable[Effect]) -> "EffectTable":
         """A table with these rows in place of (or after) the present ones."""
         new = EffectTable.__new__(EffectTable)
-        new._rows = dict(self._rows)
-        new._at = self._at
-        left, held, live = set(self.unsettled), set(self.held), set(self._live)
+        base, over, count = self._base, dict(self._over), self._new
+        unsettled, held, live = self.unsettled, self.held, self._live
         for effect in effects:
-            if effect.id not in new._rows:
-                new._at = {**new._at, effect.id: len(new._rows)}
-            new._rows[effect.id] = effect
-            (left.discard if effect.state in SETTLED else left.add)(effect.id)
-            (held.discard if effect.hold is None else held.add)(effect.id)
-            (live.add if is_live(effect) else live.discard)(effect.id)
-        new.unsettled, new.held, new._live = frozenset(left), frozenset(held), frozenset(live)
+            name = effect.id
+            count += name not in over and name not in base
+            over[name] = effect
+            unsettled = _with(unsettled, name, effect.state not in SETTLED)
+            held = _with(held, name, effect.hold is not None)
+            live = _with(live, name, is_live(effect))
+        if len(over) > FOLDED:
+            base, over, count = {**base, **over}, {}, 0
+        new._base, new._over, new._new = base, over, count
+        new._places = self._places if base is self._base else []
+        new.unsettled, new.held, new._live = unsettled, held, live
         return new

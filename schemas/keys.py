@@ -1,22 +1,31 @@
 """Operation keys: derived from what an operation is for, never drawn, so a restored store forms the same."""
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
+import orjson
 import rfc8785
 
 from . import codec, strict
 from .approvals import ApprovalRule
+from .errors import FaultyInputError
 from .ledger import Effect, ToolContract
 
+REMEMBERED = 1024
+"""Keys and fingerprints that are not worked out again: a call is judged by its own several times in a row."""
+SHORT = 4096
+"""Characters of arguments up to which their fingerprint is remembered."""
 
+
+@lru_cache(maxsize=REMEMBERED, typed=True)
 def operation_key(job: str, admitted: str, item: str, occurrence: int, name: str, ordinal: int) -> str:
     """The sha256, in hex, over the RFC 8785 array of these six (DESIGN.md section 5).
 
     `admitted` is the sha256 of the admitted bytes; `name` is an effect, or `step NAME` for one entry of a
     step: all tries of that entry have one key.
     """
-    return hashlib.sha256(rfc8785.dumps([job, admitted, item, occurrence, name, ordinal])).hexdigest()
+    return hashlib.sha256(_spell([job, admitted, item, occurrence, name, ordinal])).hexdigest()
 
 
 def fingerprint(effect: Effect, contract: ToolContract) -> str:
@@ -26,17 +35,37 @@ def fingerprint(effect: Effect, contract: ToolContract) -> str:
     FaultyInputError when the arguments are no JSON that RFC 8785 can spell. By RFC 8785 1 and 1.0 are one
     value, and `true` and 1 are two.
     """
+    bodies = tuple([body.sha256 for body in effect.bodies])
+    target = (contract.target, contract.address, contract.account)
+    make = _remembered if len(effect.arguments) <= SHORT else _fingerprint
+    try:
+        return make(effect.tool, effect.version, target, effect.arguments, bodies, effect.observed)
+    except FaultyInputError as error:
+        raise FaultyInputError(f"cannot tell what {effect.id} asks for", error.problems) from None
+
+
+def _fingerprint(
+    tool: str,
+    version: int,
+    target: tuple[str, str, str],
+    arguments: str,
+    bodies: tuple[str, ...],
+    observed: str,
+) -> str:
     covered = {
-        "tool": effect.tool,
-        "version": effect.version,
-        "target": contract.target,
-        "address": contract.address,
-        "account": contract.account,
-        "arguments": strict.parse_own(effect.arguments.encode(), f"cannot tell what {effect.id} asks for"),
-        "bodies": [body.sha256 for body in effect.bodies],
-        "observed": effect.observed,
+        "tool": tool,
+        "version": version,
+        "target": target[0],
+        "address": target[1],
+        "account": target[2],
+        "arguments": strict.parse_own(arguments.encode(), ""),
+        "bodies": list(bodies),
+        "observed": observed,
     }
-    return hashlib.sha256(rfc8785.dumps(covered)).hexdigest()
+    return hashlib.sha256(_spell(covered)).hexdigest()
+
+
+_remembered = lru_cache(maxsize=REMEMBERED, typed=True)(_fingerprint)
 
 
 def policy(rule: ApprovalRule) -> str:
@@ -46,4 +75,30 @@ def policy(rule: ApprovalRule) -> str:
 
 def canonical(value: Any) -> str:
     """The RFC 8785 text of a plain value; ValueError when it has none (an integer beyond 2^53 - 1, NaN)."""
-    return rfc8785.dumps(value).decode()
+    return _spell(value).decode()
+
+
+def _spell(value: Any) -> bytes:
+    """The RFC 8785 bytes of a plain value, by the quick encoder where that spells it the same way."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _is_simple(value) else rfc8785.dumps(value)
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether the quick encoder's text is that of RFC 8785: no number but small integers, no name that sorts
+    otherwise by its UTF-16 units than by its characters, and no text that has no UTF-8."""
+    kind = type(value)
+    if kind is str:
+        return value.isascii() or _is_spelled(value)
+    if kind is dict:
+        return all(type(name) is str and name.isascii() and _is_simple(each) for name, each in value.items())
+    if kind is list:
+        return all(map(_is_simple, value))
+    return kind is bool or value is None or (kind is int and -strict.MAX_INT <= value <= strict.MAX_INT)
+
+
+def _is_spelled(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

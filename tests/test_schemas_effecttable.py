@@ -1,14 +1,16 @@
 """The effect table is a persistent mapping that knows what is open; fingerprints cover all that binds."""
 
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
+import rfc8785
 from attrs import evolve
 from golden import make
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resumed.schemas import codec, keys
+from resumed.schemas import codec, effecttable, keys
 from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.ledger import SETTLED, Effect, EffectState, ToolContract
@@ -17,13 +19,15 @@ BASE = make.effect()
 TOOL = ToolContract(tool="cms.publish", version=3, target="cms", address="http://a", account="m")
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(EffectState))))
-def test_effect_table_agrees_with_a_plain_mapping(puts: list[tuple[str, EffectState]]) -> None:
+@pytest.mark.parametrize("folded", [0, 2, 64])
+@given(puts=st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(EffectState))))
+def test_effect_table_agrees_with_a_plain_mapping(folded: int, puts: list[tuple[str, EffectState]]) -> None:
     """Whatever is put in whatever order, rows, order and what is open are those of a plain mapping."""
     table, model = EffectTable(), dict[str, Effect]()
     for name, state in puts:
         before, row = list(table), evolve(BASE, id=name, state=state)
-        new = table.put((row,))
+        with mock.patch.object(effecttable, "FOLDED", folded):
+            new = table.put((row,))
 
         assert before == list(table)
         table, model = new, model | {name: row}
@@ -31,6 +35,8 @@ def test_effect_table_agrees_with_a_plain_mapping(puts: list[tuple[str, EffectSt
     assert list(model.values()) == list(table)
     assert [row for row in model.values() if row.state not in SETTLED] == table.open()
     assert table == EffectTable(model.values())
+    assert (len(model), set(model)) == (len(table), {name for name in "abcdef" if name in table})
+    assert [model.get(name) for name in "abcdef"] == [table.get(name) for name in "abcdef"]
 
 
 def test_effect_table_refuses_a_row_twice() -> None:
@@ -100,3 +106,31 @@ def test_fingerprint_leaves_out_what_does_not_bind() -> None:
     other = evolve(BASE, unbound="{}", reference="", errands=9, state=EffectState.PROPOSED)
 
     assert keys.fingerprint(BASE, TOOL) == keys.fingerprint(other, TOOL)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(PLAIN)
+def test_canonical_text_is_that_of_rfc_8785(value: object) -> None:
+    """Whichever encoder spells it, the text is the same to the byte, and what has none is refused."""
+    try:
+        wanted = rfc8785.dumps(value).decode()  # type: ignore[arg-type]  # it may be none that can be spelled
+    except rfc8785.CanonicalizationError as error:
+        with pytest.raises(type(error)):
+            keys.canonical(value)
+        return
+
+    assert wanted == keys.canonical(value)
+
+
+@pytest.mark.parametrize("text", ["".join(map(chr, range(32))), '"\\/', "\x7f\x80\u2028", "\U0001f600\uffff"])
+def test_canonical_text_escapes_as_rfc_8785_does(text: str) -> None:
+    """Control characters, quotes and characters beyond the plane are spelled as the standard says."""
+    value = {"a": text, "b": [text, 2**53 - 1, -0]}
+
+    assert rfc8785.dumps(value).decode() == keys.canonical(value)

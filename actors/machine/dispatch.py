@@ -4,14 +4,13 @@ What is judged is the stored row, never what a worker says of it. Nothing is sen
 durable; a kill right after it leaves a row that is `dispatching`, which is unknown at the next wake.
 """
 
-from attrs import evolve
-
 from resumed.schemas import decisions, keys
 from resumed.schemas.approvals import Facts
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import reached
 from resumed.schemas.job import Source, StopReason
 from resumed.schemas.ledger import Effect, EffectState, Errand, ErrandKind, ToolContract
+from resumed.schemas.records import replaced
 
 from . import approvals, errands, limits, reconcile
 from .approvals import Word
@@ -48,13 +47,13 @@ def let_go(draft: Draft, effect: Effect, worker: str, facts: Facts | None) -> st
         return Unchanged(reason=judgement.reason)
     if judgement.word is Word.HOLD:
         held = reconcile.held(draft, effect, contract, judgement.code, judgement.reason)
-        draft.put_effect(evolve(held, not_before=draft.ahead(NAMES_AGAIN)))
+        draft.put_effect(replaced(held, not_before=draft.ahead(NAMES_AGAIN)))
         return f"held: {judgement.code}"
     if judgement.word is Word.CHANGED:
         return falls(draft, effect, CHANGED, judgement.reason)
     if effect.state is EffectState.UNKNOWN:
         return falls(draft, effect, judgement.code, judgement.reason)
-    effect = evolve(effect, hold=None, not_before=None)
+    effect = replaced(effect, hold=None, not_before=None)
     approvals.ask_anew(draft, effect, judgement.code, judgement.reason, facts)
     return f"asked anew: {judgement.code}"
 
@@ -93,7 +92,7 @@ def _ended(draft: Draft) -> str:
 
 def _send(draft: Draft, effect: Effect, contract: ToolContract, worker: str) -> None:
     maybe = effect.state is EffectState.UNKNOWN and not effect.absent
-    effect = evolve(
+    effect = replaced(
         effect,
         state=EffectState.DISPATCHING,
         dispatches=effect.dispatches + 1,
@@ -117,7 +116,7 @@ def open_errand(draft: Draft, effect: Effect, contract: ToolContract, kind: Erra
     draft.open_attempt()
     number = effect.errands + 1
     seconds = contract.timeout * (CHECKS if kind is ErrandKind.CHECK else 1)
-    draft.put_effect(evolve(effect, errands=number))
+    draft.put_effect(replaced(effect, errands=number))
     draft.errands = {
         **draft.errands,
         effect.id: Errand(
@@ -148,15 +147,15 @@ def falls(draft: Draft, effect: Effect, code: str, reason: str) -> str:
 
 def _not_again(draft: Draft, effect: Effect, contract: ToolContract, reason: str) -> Effect:
     """What may have landed, and may not be sent again: it is only asked about, and held for a person."""
-    effect = evolve(effect, state=EffectState.UNKNOWN, resend=False, reason=reason)
+    effect = replaced(effect, state=EffectState.UNKNOWN, resend=False, reason=reason)
     effect = reconcile.held(draft, effect, contract, errands.UNCLEAR, reason)
-    return evolve(effect, not_before=draft.ahead(reconcile.MOST) if contract.look_up else None)
+    return replaced(effect, not_before=draft.ahead(reconcile.MOST) if contract.look_up else None)
 
 
 def withdraw(draft: Draft, effect: Effect, code: str, reason: str) -> None:
     """Surely nothing of it has landed, and nothing will: it is over."""
     draft.put_effect(
-        evolve(
+        replaced(
             effect,
             state=EffectState.WITHDRAWN,
             settled=draft.now,
@@ -169,7 +168,7 @@ def withdraw(draft: Draft, effect: Effect, code: str, reason: str) -> None:
         )
     )
     if (row := draft.errands.get(effect.id)) is not None and row.stop is None:
-        draft.errands = {**draft.errands, effect.id: evolve(row, stop=StopReason.CANCEL)}
+        draft.errands = {**draft.errands, effect.id: replaced(row, stop=StopReason.CANCEL)}
 
 
 def not_sent(draft: Draft, effect: Effect, reason: str, seconds: float) -> None:
@@ -182,7 +181,7 @@ def not_sent(draft: Draft, effect: Effect, reason: str, seconds: float) -> None:
         return
     approvals.unspend(draft, effect)
     draft.put_effect(
-        evolve(
+        replaced(
             effect,
             state=EffectState.PROPOSED,
             not_before=draft.ahead(seconds) if seconds > 0 else None,
@@ -211,7 +210,7 @@ def checked(
     if said := _changed(effect, contract, answer):
         return falls(draft, effect, CHANGED, said)
     begins = errands.may_begin(draft, effect)
-    effect = evolve(effect, unclear=0, hold=None, not_before=None)
+    effect = replaced(effect, unclear=0, hold=None, not_before=None)
     draft.put_effect(effect)
     if not (worker and facts is not None and begins):
         return "checked"
@@ -223,10 +222,10 @@ def failed_check(draft: Draft, effect: Effect, reason: str, seconds: float = 0.0
     """Nothing was found out: checked again later, from the third time in a row on held as well."""
     contract = draft.contract.tool(effect.tool)
     assert contract is not None
-    effect = evolve(effect, unclear=effect.unclear + 1, reason=reason, code="check")
+    effect = replaced(effect, unclear=effect.unclear + 1, reason=reason, code="check")
     effect = reconcile.asked_again(draft, effect, contract, "check")
     if seconds > 0 and effect.hold is None:
-        effect = evolve(effect, not_before=draft.ahead(min(max(seconds, reconcile.FIRST), reconcile.MOST)))
+        effect = replaced(effect, not_before=draft.ahead(min(max(seconds, reconcile.FIRST), reconcile.MOST)))
     draft.put_effect(effect)
     return "not checked"
 

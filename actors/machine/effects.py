@@ -5,8 +5,6 @@ that row alone. A step that asks anew in the same occurrence finds its rows agai
 it asks for otherwise takes the place of what it had asked for, under the next ordinal.
 """
 
-from attrs import evolve
-
 from resumed.schemas import decisions, keys, strict
 from resumed.schemas.approvals import Policy
 from resumed.schemas.errors import FaultyInputError
@@ -118,7 +116,7 @@ def propose(
     )
     draft.performances = {**draft.performances, unit.id: row_of_unit}
     said = f"it waits for {chosen[0]}" + (f" and {len(chosen) - 1} more" if len(chosen) > 1 else "")
-    draft.put(evolve(unit, state=ItemState.IN_PROGRESS, not_before=None, code=CODE, reason=said))
+    draft.put(replaced(unit, state=ItemState.IN_PROGRESS, not_before=None, code=CODE, reason=said))
     _go_on(draft, row_of_unit)
     return f"asks for {len(chosen)} effect{'' if len(chosen) == 1 else 's'}"
 
@@ -250,7 +248,7 @@ def _go_on(draft: Draft, performance: Performance) -> None:
     draft.put(unit)
     leads = unit.occurrence != performance.occurrence
     if unit.state is ItemState.PENDING and leads:
-        row = evolve(performance, over=True, led=unit.occurrence)
+        row = replaced(performance, over=True, led=unit.occurrence)
         draft.performances = {**draft.performances, unit.id: row}
     else:
         _drop(draft, unit.id)
@@ -264,7 +262,7 @@ def _led(draft: Draft, unit: Item, performance: Performance, rows: list[Effect])
     if draft.stopping():
         code = "canceled" if draft.cancel is not None else "expired"
         said = "the job was ended before all that it asked for was done"
-        return evolve(unit, state=ItemState.PENDING, code=code, reason=said)
+        return replaced(unit, state=ItemState.PENDING, code=code, reason=said)
     back = next((row for row in bad if row.code == "sent_back"), None)
     if back is not None:
         step = performance.back or performance.otherwise or unit.at
@@ -278,21 +276,21 @@ def _without_otherwise(unit: Item, bad: list[Effect]) -> Item:
     """What a workflow that says nothing of it makes of the worst outcome."""
     for row in bad:
         if row.code == "denied":
-            return evolve(unit, state=ItemState.FAILED, code="denied", reason=row.reason or "it was denied")
+            return replaced(unit, state=ItemState.FAILED, code="denied", reason=row.reason or "it was denied")
     for row in bad:
         if row.state is EffectState.REJECTED:
-            return evolve(unit, state=ItemState.FAILED, code="refused", reason=row.reason)
+            return replaced(unit, state=ItemState.FAILED, code="refused", reason=row.reason)
     for row in bad:
         if row.code in ANEW:
             said = f"{row.id}: {row.reason}"
-            return evolve(unit, state=ItemState.PENDING, not_before=None, code=row.code, reason=said)
-    return evolve(unit, state=ItemState.SKIPPED, code=bad[0].code or SKIPPED, reason=bad[0].reason)
+            return replaced(unit, state=ItemState.PENDING, not_before=None, code=row.code, reason=said)
+    return replaced(unit, state=ItemState.SKIPPED, code=bad[0].code or SKIPPED, reason=bad[0].reason)
 
 
 def _done(unit: Item) -> Item:
     """Done with the newest of what its steps made."""
     output = unit.outputs[-1] if unit.outputs else unit.output
-    return evolve(unit, state=ItemState.DONE, output=output, outputs=(), code="", reason="")
+    return replaced(unit, state=ItemState.DONE, output=output, outputs=(), code="", reason="")
 
 
 def leave_out(draft: Draft, unit: Item) -> bool:

@@ -4,11 +4,10 @@ The first answer of an open errand counts. Every other one is evidence: it chang
 a landing on record that cannot be true together with the rest is held.
 """
 
-from attrs import evolve
-
 from resumed.schemas import decisions, events
 from resumed.schemas.job import StopReason
 from resumed.schemas.ledger import Effect, EffectState, Errand, ErrandKind
+from resumed.schemas.records import replaced
 
 from . import dispatch, due, errands, limits, reconcile
 from .draft import Draft
@@ -105,7 +104,7 @@ def _sent(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
         return "confirmed"
     if isinstance(decided, decisions.Refused) and not effect.unproven:
         draft.put_effect(
-            evolve(
+            replaced(
                 effect,
                 state=EffectState.REJECTED,
                 settled=draft.now,
@@ -130,7 +129,9 @@ def _looked_up(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
         return "confirmed"
     if isinstance(decided, decisions.Absent):
         if effect.state is EffectState.PROPOSED:  # a lost line has not let it go
-            draft.put_effect(evolve(effect, suspect=False, hold=None, not_before=None, unclear=0, reason=""))
+            draft.put_effect(
+                replaced(effect, suspect=False, hold=None, not_before=None, unclear=0, reason="")
+            )
         else:
             reconcile.absent(draft, effect)
         return "absent"
@@ -210,5 +211,5 @@ def contradicts(draft: Draft, effect: Effect, decided: decisions.Decided) -> Non
     how = f"as {effect.reference}" if effect.state is EffectState.CONFIRMED else ""
     said = f"a late answer says that it landed as {decided.reference}; on record it is {effect.state} {how}"
     contract = draft.contract.tool(effect.tool)
-    effect = evolve(effect, hold=None, resend=False)
+    effect = replaced(effect, hold=None, resend=False)
     draft.put_effect(reconcile.held(draft, effect, contract, errands.CONFLICT, said.strip()))

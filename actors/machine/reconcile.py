@@ -5,11 +5,10 @@ a growing pause; only what is proven absent, or what the target itself deduplica
 unclear is held for a person, and is still asked about for some hours.
 """
 
-from attrs import evolve
-
 from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import Artifact, Hold
 from resumed.schemas.ledger import Effect, EffectState, ToolContract
+from resumed.schemas.records import replaced
 
 from . import reckoning
 from .draft import Draft
@@ -70,7 +69,7 @@ def is_deduplicated(draft: Draft, effect: Effect, contract: ToolContract, at: In
 def lost(draft: Draft, effect: Effect, code: str, reason: str) -> None:
     """Its sender gave no answer that decides: it may have left. Its time in flight runs from now."""
     contract = draft.contract.tool(effect.tool)
-    effect = evolve(
+    effect = replaced(
         effect,
         state=EffectState.UNKNOWN,
         since=draft.then,
@@ -96,7 +95,7 @@ def _without_look_up(draft: Draft, effect: Effect, contract: ToolContract) -> Ef
     """Nobody can be asked: it goes again where the target knows its key by then, else a person must say."""
     at = _next_send(draft, effect, contract)
     if is_deduplicated(draft, effect, contract, at):
-        return evolve(effect, resend=True, not_before=at)
+        return replaced(effect, resend=True, not_before=at)
     said = f"{effect.reason}; {contract.target} cannot be asked about it, and knows no key of it"
     return held(draft, effect, contract, UNCLEAR, said)
 
@@ -113,8 +112,8 @@ def held(draft: Draft, effect: Effect, contract: ToolContract | None, code: str,
     """The effect, held for whoever handles what is unclear; what holds it already stays."""
     owner = (contract.unclear_owner if contract is not None else "") or draft.job.owner
     if effect.hold is not None and effect.hold.code == code:
-        return evolve(effect, reason=reason)
-    return evolve(effect, hold=Hold(code=code, reason=reason, owner=owner, since=draft.now), reason=reason)
+        return replaced(effect, reason=reason)
+    return replaced(effect, hold=Hold(code=code, reason=reason, owner=owner, since=draft.now), reason=reason)
 
 
 # ---- what a look-up found ---------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def held(draft: Draft, effect: Effect, contract: ToolContract | None, code: str,
 def found(draft: Draft, effect: Effect, reference: str, by: str) -> None:
     """The target, or a person, says that it landed."""
     draft.put_effect(
-        evolve(
+        replaced(
             effect,
             state=EffectState.CONFIRMED,
             reference=reference,
@@ -146,16 +145,16 @@ def absent(draft: Draft, effect: Effect) -> None:
     if contract is None:
         unclear(draft, effect, "its tool is not known any more")
         return
-    effect = evolve(effect, look_ups=effect.look_ups + 1)
+    effect = replaced(effect, look_ups=effect.look_ups + 1)
     if not has_landed_or_not(draft, effect, contract):
         at = landed_at(effect, contract)
         if at is None or reached(at, draft.then):
             at = draft.ahead(FIRST)  # over by a clock that is not believed
         said = "its target does not have it yet, and it may still be on its way"
-        draft.put_effect(evolve(effect, unclear=0, not_before=at, code="absent_yet", reason=said))
+        draft.put_effect(replaced(effect, unclear=0, not_before=at, code="absent_yet", reason=said))
     elif contract.absent_is_final:
         draft.put_effect(
-            evolve(
+            replaced(
                 effect,
                 unclear=0,
                 absent=True,
@@ -174,11 +173,11 @@ def absent(draft: Draft, effect: Effect) -> None:
 def unclear(draft: Draft, effect: Effect, reason: str) -> None:
     """A look-up gave no answer that decides, or none at all."""
     contract = draft.contract.tool(effect.tool)
-    effect = evolve(effect, look_ups=effect.look_ups + 1)
+    effect = replaced(effect, look_ups=effect.look_ups + 1)
     if contract is None:
         draft.put_effect(held(draft, effect, None, UNCLEAR, reason))
     elif effect.state is EffectState.PROPOSED:
-        effect = evolve(effect, unclear=effect.unclear + 1, code=UNCLEAR, reason=reason)
+        effect = replaced(effect, unclear=effect.unclear + 1, code=UNCLEAR, reason=reason)
         draft.put_effect(asked_again(draft, effect, contract, UNCLEAR))
     else:
         _asked(draft, effect, contract, reason)
@@ -186,14 +185,14 @@ def unclear(draft: Draft, effect: Effect, reason: str) -> None:
 
 def _asked(draft: Draft, effect: Effect, contract: ToolContract, reason: str) -> None:
     """It was asked about in vain: it goes again where the target knows its key, else it is asked again."""
-    effect = evolve(effect, unclear=effect.unclear + 1, code=UNCLEAR, reason=reason)
+    effect = replaced(effect, unclear=effect.unclear + 1, code=UNCLEAR, reason=reason)
     at = _next_send(draft, effect, contract)
     if is_deduplicated(draft, effect, contract, at):
         if has_landed_or_not(draft, effect, contract):
-            draft.put_effect(evolve(effect, resend=True, hold=None, not_before=at))
+            draft.put_effect(replaced(effect, resend=True, hold=None, not_before=at))
             return
         again = draft.ahead(backoff(effect.unclear))
-        draft.put_effect(evolve(effect, not_before=min(again, at, key=lambda each: each.wall)))
+        draft.put_effect(replaced(effect, not_before=min(again, at, key=lambda each: each.wall)))
         return
     draft.put_effect(asked_again(draft, effect, contract, UNCLEAR))
 
@@ -201,14 +200,14 @@ def _asked(draft: Draft, effect: Effect, contract: ToolContract, reason: str) ->
 def asked_again(draft: Draft, effect: Effect, contract: ToolContract, code: str) -> Effect:
     """The effect after one more question without an answer: asked again later, from the third on held."""
     if effect.hold is None and effect.unclear < UNCLEAR_MOST:
-        return evolve(effect, not_before=draft.ahead(backoff(effect.unclear)))
+        return replaced(effect, not_before=draft.ahead(backoff(effect.unclear)))
     said = effect.reason
     if effect.hold is None:
         said = f"asked {effect.unclear} times in vain; last: {effect.reason}"
     effect = held(draft, effect, contract, code, said) if effect.hold is None else effect
-    return evolve(effect, not_before=draft.ahead(MOST))
+    return replaced(effect, not_before=draft.ahead(MOST))
 
 
 def kept(effect: Effect, response: Artifact | None) -> Effect:
     """The effect with the target's last answer, whatever it said."""
-    return effect if response is None else evolve(effect, response=response.sha256, answer=response)
+    return effect if response is None else replaced(effect, response=response.sha256, answer=response)
