@@ -42,10 +42,11 @@ def counted() -> Iterator[Counter]:
 
     def counting_each(primitive: Sync) -> Sync:
         def count_each(parts: Any, *means: Any) -> Any:
-            if means or len(parts) > 1:  # one alone comes to a plain sync
+            found = primitive(parts, *means)
+            if found if means else len(parts) > 1:  # begun; one alone comes to a plain sync
                 for _ in parts:
                     tick()
-            return primitive(parts, *means)
+            return found
 
         return count_each
 
