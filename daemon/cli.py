@@ -101,12 +101,19 @@ def _refused(screen: Screen, error: CallError, asked: argparse.Namespace) -> int
         screen.show_json({"error": error.name, "parameters": error.parameters})
     commands = error.parameters.get("commands") or _possible(error.name, asked)
     said: object = error
-    if error.name == control.ERROR_NO_SUCH and hasattr(asked, "ask") and not asked.subject:
+    if _is_no_job(error, asked):
+        commands = ["resumectl inbox", f"resumectl {asked.verb} JOB {asked.ask}"]
         said = f"{error}, and nothing that is asked now has that id (what was decided goes by its job)"
     complain(said, more=error.parameters.get("problems", ()), commands=commands)
     if error.parameters.get("code") == control.MOVED:
         return control.EXIT_MOVED
     return EXITS.get(error.name, control.EXIT_REFUSED)
+
+
+def _is_no_job(error: CallError, asked: argparse.Namespace) -> bool:
+    """Whether a word alone, which may be a job or the id of something asked, means no job."""
+    lost = error.name == control.ERROR_NO_SUCH and error.parameters.get("kind") == "job"
+    return lost and hasattr(asked, "ask") and not asked.subject
 
 
 def _possible(error: str, asked: argparse.Namespace) -> list[str]:
@@ -116,7 +123,7 @@ def _possible(error: str, asked: argparse.Namespace) -> list[str]:
     if asked.verb == "submit":
         return ["resumectl workflows"]
     if hasattr(asked, "ask"):
-        return ["resumectl inbox", f"resumectl {asked.verb} JOB {asked.ask}"]
+        return ["resumectl inbox", *([f"resumectl history {asked.ask}"] if asked.ask else [])]
     job = getattr(asked, "job", None)
     lost = error == control.ERROR_NO_SUCH and not getattr(asked, "item", None)
     return [_of("show", job)] if job and not lost else ["resumectl list -a"]
