@@ -2,12 +2,13 @@
 
 import shlex
 
+from resumed.schemas.askviews import AskKind
 from resumed.schemas.job import ItemState, Status
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import Possible
 
 from . import whyasked
-from .machine import standing
+from .machine import asks, standing
 
 STEERING = frozenset({"pause", "resume", "cancel", "retry", "skip", "reopen", "extend", "settle"})
 """Verbs that change a job."""
@@ -22,7 +23,6 @@ MEANS = {
     "extend": "let it use that much, and go on",
     "pause": "start nothing new; what runs may finish",
     "cancel": "end it; what is done stays done",
-    "settle": "say what became of it: it landed so, or it never arrived",
     "watch": "follow it until it ends or needs a person",
     "show": "its items, one by one",
     "why": "why it stands as it does",
@@ -37,8 +37,13 @@ MEANS = {
 
 SURE = {"quarantine discard": " --yes"}
 """What a command that cannot be taken back asks for."""
-SETTLED = ("it is there, under that reference", "it never arrived, and will not; it is asked about anew")
-"""What the two ways to settle an effect say: that it landed, and that it is absent."""
+LANDED = "it is there, under that reference"
+ABSENT = (
+    "it never arrived, and will not; it is sent again",
+    "it never arrived, and will not; it is asked about anew",
+)
+"""What the two ways to settle an effect say: that it landed; and that it is absent, where nobody is asked
+whether it may go, and where somebody is."""
 NOT_GONE = "say that nothing of it runs any more, and go on"
 
 
@@ -49,19 +54,34 @@ def possible(snapshot: Snapshot, status: Status) -> tuple[Possible, ...]:
         verb = command.split()[1]
         if command.endswith(" ITEM"):
             command = f"{command.removesuffix('ITEM')}{shlex.quote(first_stuck(snapshot))}"
+        means = _means(verb, command, snapshot)
+        if verb == "settle":
+            command, means = _settling(command, snapshot)
         if verb == "settle" or (verb in STEERING and status in BOUND):
             # What became of an effect is always said about the record that was looked at.
             command += f" --record {snapshot.sequence}"
-        found.append(Possible(command=command, means=_means(verb, command, snapshot)))
+        found.append(Possible(command=command, means=means))
     return tuple(found)
 
 
 def _means(verb: str, command: str, snapshot: Snapshot) -> str:
-    if verb == "settle":
-        return SETTLED["--absent" in command]
     if verb == "resume" and snapshot.hold is not None and snapshot.hold.code == standing.NOT_GONE:
         return NOT_GONE
     return MEANS.get(verb, "").format(stuck=_stuck(snapshot))
+
+
+def _settling(command: str, snapshot: Snapshot) -> tuple[str, str]:
+    """The law's command as a shell takes it, and what it says. What would pass for an option is named by its
+    id in the inbox."""
+    before = f"resumectl settle {snapshot.job.id} "
+    name, _, rest = command.removeprefix(before).rpartition(" --")  # the reason, which comes last
+    name, _, word = name.rpartition(" --")
+    effect = snapshot.effects[name]
+    said = shlex.quote(name)
+    if name.startswith("-"):
+        said = asks.short(snapshot.job.id, AskKind.SETTLE, name, effect.dispatches)
+    means = ABSENT[effect.gate is not None] if word == "absent" else LANDED
+    return f"{before}{said} --{word} --{rest}", means
 
 
 def _stuck(snapshot: Snapshot) -> str:

@@ -52,11 +52,11 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
 
 
 def _asked(rows: list[AskRow]) -> str:
-    """What is asked, and of whom: the kind that is asked most comes first."""
+    """What is asked, and of whom: what may have left comes first, then the kind that is asked most."""
     counts: dict[AskKind, list[AskRow]] = {}
     for row in rows:
         counts.setdefault(row.kind, []).append(row)
-    found = sorted(counts.values(), key=lambda each: -len(each))
+    found = sorted(counts.values(), key=lambda each: (each[0].kind is not AskKind.SETTLE, -len(each)))
     who = " or ".join(one.partition(":")[2] for one in found[0][0].whom) or found[0][0].role
     return f"{who}: " + ", ".join(f"{each[0].kind} {len(each)}" for each in found)
 

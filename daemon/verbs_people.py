@@ -94,7 +94,7 @@ def settle(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     job, subject = picking.one(client, asked, ("settle",))
     parameters = {"job": job, "subject": subject, **_kept(asked)}
     if not asked.record:
-        parameters["record"] = client.call("Asked", job=job, subject=subject)["ask"]["row"]["record"]
+        parameters["record"] = client.call("Show", job=job)["job"]["row"]["sequence"]
     told = client.call("Settle", reference=asked.landed or "", absent=asked.absent, **parameters)
     show_told(screen, told)
     return control.EXIT_DONE

@@ -124,6 +124,10 @@ class Effect:
     """An earlier send of it may have landed: nothing has proven that it did not."""
     suspect: bool = False
     """A line that was lost may have let it go: it is looked up before it is sent."""
+    found: str | None = None
+    """The reference under which its target had something under its key before it was ever sent."""
+    foreign: str | None = None
+    """The reference of that, once a person has said that it is not of this effect: it proves nothing."""
     hold: Hold | None = None
     """A person must say what happened, or what is to be done."""
     settled: Instant | None = None

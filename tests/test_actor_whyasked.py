@@ -54,7 +54,37 @@ def test_what_settles_a_call_is_bound_to_the_record_that_was_read() -> None:
 
     assert 2 == len(told)
     assert all(each.command.endswith(f" --record {held.sequence}") for each in told)
-    assert [each.means for each in told] == [*possible.SETTLED]
+    gated = held.effects[UNKNOWN.id].gate is not None
+    assert [each.means for each in told] == [possible.LANDED, possible.ABSENT[gated]]
+
+
+AWKWARD = {
+    "a b's/cms.publish/1.0": "'a b'\"'\"'s/cms.publish/1.0'",
+    "x --absent/cms.publish/1.0": "'x --absent/cms.publish/1.0'",
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_what_settles_a_call_can_be_pasted(name: str) -> None:
+    """Whatever its item is called: a shell takes it as one word, and it is not taken for an option."""
+    job = with_effects(evolve(UNKNOWN, id=name, hold=CLEAR, gate=SECOND.gate))
+    told = [each for each in possible.possible(job, standing.status(job, LATER)) if "settle" in each.command]
+    before = f"resumectl settle {job.job.id} {AWKWARD[name]}"
+
+    assert [
+        (f"{before} --landed REF --reason .. --record {job.sequence}", possible.LANDED),
+        (f"{before} --absent --reason .. --record {job.sequence}", possible.ABSENT[True]),
+    ] == [(each.command, each.means) for each in told]
+
+
+def test_what_would_pass_for_an_option_goes_by_its_id() -> None:
+    """A name that begins with a dash is no word for a command line; its id in the inbox is."""
+    job = with_effects(evolve(UNKNOWN, id="-x/cms.publish/1.0", hold=CLEAR))
+    (row,) = whyasked.open_asks(job)
+    told = [each for each in possible.possible(job, standing.status(job, LATER)) if "settle" in each.command]
+
+    assert 2 == len(told)
+    assert all(each.command.startswith(f"resumectl settle {job.job.id} {row.id} --") for each in told)
 
 
 MANY = [evolve(SECOND, id=f"p-000{n}/cms.publish/1.0", gate=SECOND.gate) for n in range(1, 6)]

@@ -351,6 +351,41 @@ def test_what_is_there_already_is_no_success() -> None:
     assert (EffectState.CONFIRMED, None) == (play.effect().state, play.code())
 
 
+def foreign() -> Ledger:
+    """What lay under its key is another's, by a person's word."""
+    play = checked()
+    play.says(CALL, Checked(found="p0"))
+    play.does(events.Settle(by=ANNA, subject=CALL, reference=None, reason="of last year"))
+    return play
+
+
+def test_what_is_another_s_by_a_person_s_word_holds_it_no_more() -> None:
+    """The same look-up with the same finding does not lead to the same hold again; another finding does."""
+    play = foreign()
+    assert (None, ErrandKind.CHECK) == (play.code(), play.wants())
+    play.grant()
+    play.says(CALL, Checked(found="p0"), slot=True, facts=FACTS)
+    assert EffectState.DISPATCHING is play.effect().state
+
+    other = foreign()
+    other.grant()
+    other.says(CALL, Checked(found="p1"), slot=True, facts=FACTS)
+    assert (EffectState.PROPOSED, "conflict") == (other.effect().state, other.code())
+
+
+def test_what_is_another_s_proves_no_landing() -> None:
+    """A send without an answer is not confirmed by what lay there before it; by anything else it is."""
+    play = foreign()
+    play.grant()
+    play.says(CALL, Checked(found="p0"), slot=True, facts=FACTS)
+    play.lost()
+    assert "unclear" == play.looks_up(Landed(reference="p0"))
+    assert EffectState.UNKNOWN is play.effect().state
+    play.wait(3600.0)
+
+    assert "confirmed" == play.looks_up(Landed(reference="p1"))
+
+
 PROBLEMS: dict[str, Checked] = {
     "a problem": Checked(problem="cannot read /srv/a"),
     "it observed nothing": Checked(),

@@ -73,7 +73,7 @@ def test_the_same_word_twice_is_one() -> None:
 
 
 REFUSED = {
-    "an effect that is not there": ("job/cms.publish/1.7", "no_such_effect"),
+    "an effect that is not there": ("job/cms.publish/1.7", "no_such_ask"),
     "one that was not let go": (of("b"), "effect_state"),
     "one that is settled": (of("a"), "effect_state"),
 }

@@ -203,14 +203,15 @@ def checked(
     assert contract is not None
     if answer.problem or (contract.observe and answer.observed is None):
         return failed_check(draft, effect, answer.problem or "it observed nothing", answer.seconds)
-    if answer.found is not None:
+    if answer.found is not None and answer.found != effect.foreign:
+        effect = evolve(effect, found=answer.found)
         said = f"{contract.target} has {answer.found} under its key already, and it was never sent"
         draft.put_effect(reconcile.held(draft, effect, contract, errands.CONFLICT, said))
         return "held: conflict"
     if said := _changed(effect, contract, answer):
         return falls(draft, effect, CHANGED, said)
     begins = errands.may_begin(draft, effect)
-    effect = replaced(effect, unclear=0, hold=None, not_before=None)
+    effect = replaced(effect, unclear=0, hold=None, not_before=None, found=None)
     draft.put_effect(effect)
     if not (worker and facts is not None and begins):
         return "checked"

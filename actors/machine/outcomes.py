@@ -124,6 +124,11 @@ def _sent(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
 
 
 def _looked_up(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
+    if isinstance(decided, decisions.Landed) and decided.reference == effect.foreign:
+        # It lay there before, and a person has said that it is another's: whether ours landed it cannot tell.
+        said = f"its target has {decided.reference}, which was there before and is not of it"
+        reconcile.unclear(draft, effect, said)
+        return "unclear"
     if isinstance(decided, decisions.Landed):
         reconcile.found(draft, effect, decided.reference, "look_up")
         return "confirmed"

@@ -7,11 +7,12 @@ it is bound to the row as it was shown, and it is recorded who said it.
 from attrs import evolve
 
 from resumed.schemas import events
+from resumed.schemas.askviews import AskKind
 from resumed.schemas.instant import later
 from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind
 from resumed.schemas.refusal import Refusal
 
-from . import approvals, dispatch, errands, outcomes, reconcile, reconciling
+from . import approvals, asks, dispatch, errands, outcomes, reconcile, reconciling
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
@@ -79,10 +80,12 @@ def troubled(draft: Draft, reason: str) -> int:
 
 def say(draft: Draft, event: events.Settle) -> str | Refusal | Unchanged:
     """A person says what became of an effect: it landed, or it never arrived."""
-    job, effect = draft.job.id, draft.effects.get(event.subject)
+    effect = draft.effects.get(event.subject)
     if effect is None:
-        said = f"cannot settle {event.subject}: {job} has no effect of that name"
-        return Refusal(code="no_such_effect", reason=said, commands=(f"resumectl show {job}",))
+        meant = asks.resolve(draft, "settle", event.subject, frozenset({AskKind.SETTLE}))
+        if isinstance(meant, Refusal):
+            return meant
+        effect = draft.effects[meant.subject]
     by = f"{event.by.name} (uid {event.by.uid})"
     if effect.state is EffectState.CONFIRMED and effect.hold is None and effect.reference == event.reference:
         return Unchanged(
@@ -121,7 +124,10 @@ def _is_open(effect: Effect) -> bool:
 
 
 def _never_arrived(draft: Draft, effect: Effect, by: str) -> None:
-    """It is as if it had never been sent, under the same key; where people are asked, they are asked anew."""
+    """It is as if it had never been sent, under the same key; where people are asked, they are asked anew.
+
+    What lay under its key before it was ever sent is another's, by this word, and holds it no more.
+    """
     effect = evolve(
         effect,
         state=EffectState.PROPOSED,
@@ -131,6 +137,8 @@ def _never_arrived(draft: Draft, effect: Effect, by: str) -> None:
         resend=False,
         unproven=False,
         suspect=False,
+        foreign=effect.foreign if effect.found is None else effect.found,
+        found=None,
         unclear=0,
         code="absent",
         reason=f"{by} said that it never arrived",
