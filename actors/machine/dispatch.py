@@ -204,7 +204,7 @@ def checked(
     if answer.problem or (contract.observe and answer.observed is None):
         return failed_check(draft, effect, answer.problem or "it observed nothing", answer.seconds)
     if answer.found is not None and answer.found != effect.foreign:
-        effect = evolve(effect, found=answer.found)
+        effect = replaced(effect, found=answer.found)
         said = f"{contract.target} has {answer.found} under its key already, and it was never sent"
         draft.put_effect(reconcile.held(draft, effect, contract, errands.CONFLICT, said))
         return "held: conflict"
