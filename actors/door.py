@@ -107,11 +107,12 @@ class Door:
 
     async def tools(self) -> tuple[tuple[ToolRow, ...], tuple[str, ...]]:
         """What the workflows in force may write to other systems; why that cannot be told of others."""
+        in_force = self._supervisor.witness.in_force
         found: list[ToolRow] = []
         problems: list[str] = []
         for contract in self._workflows.contracts():
             try:
-                found += toolrows.rows(await self._whole(contract))
+                found += toolrows.rows(await self._whole(contract), in_force(contract.workflow))
             except (AuthorError, OSError) as error:
                 problems.append(f"{contract.workflow}: {error}")
         return tuple(found), tuple(problems)

@@ -6,6 +6,8 @@ from resumed.schemas.durations import spell
 from resumed.schemas.ledger import ToolContract
 from resumed.schemas.workflow import Contract
 
+from .machine.asks import InForce, as_stated
+
 
 def in_flight(tool: ToolContract) -> float:
     """Seconds that a call may be on its way after its sender ended: twice the timeout, unless stated."""
@@ -52,16 +54,19 @@ def rule(found: ApprovalRule | None) -> str:
     if found.quorum > 1:
         who = f"{found.quorum} of {', '.join(found.by)}" if found.by else f"{found.quorum} approvers"
     parts = [who]
-    if found.not_requester:
-        parts.append("not the requester")
+    if found.also:
+        parts.append(f"of {' or '.join(found.also)}")
+    parts.append("the requester, too" if found.not_requester is False else "not the requester")
+    if not found.same_user:
+        parts.append("not the user that jobs run as")
     if found.when:
         parts.append(f"when {found.when}")
     parts.append(f"asked for {spell(found.decide_within)}, a yes is good for {spell(found.valid_for)}")
     return ", ".join(parts)
 
 
-def rows(contract: Contract) -> tuple[ToolRow, ...]:
-    """What a workflow may write to other systems."""
+def rows(contract: Contract, in_force: InForce = as_stated) -> tuple[ToolRow, ...]:
+    """What a workflow may write to other systems; `in_force` gives the rule for a tool that states one."""
     return tuple(
         ToolRow(
             tool=tool.tool,
@@ -71,7 +76,7 @@ def rows(contract: Contract) -> tuple[ToolRow, ...]:
             target=tool.target,
             address=tool.address,
             account=tool.account,
-            approve=rule(tool.approve),
+            approve=rule(None if tool.approve is None else in_force(tool.tool, tool.approve)),
             look_up=tool.look_up,
             absent_is_final=tool.absent_is_final,
             key_lifetime=tool.key_lifetime or 0.0,

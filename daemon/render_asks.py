@@ -114,8 +114,12 @@ def _rules(view: dict[str, Any], now: float) -> dict[str, str]:
     who = ", ".join(row["whom"]) or f"whoever has the role {row['role']}"
     if row["quorum"] > 1:
         who += f"; {row['quorum']} of them, {row['given']} so far"
+    if also := row.get("also"):  # a daemon of before may not say it
+        who += f"; of {' or '.join(also)}"
     if row["not_requester"]:
         who += f"; not {row['requester']}"
+    elif row["kind"] == "approve":
+        who += f"; {row['requester']}, who asked for it, too"
     lapse = f"in {left(row['until'], now)}: {row['otherwise']}" if row["until"] else row["otherwise"]
     return {
         "undo": undo or (f"by {view['undo']}" if view["undo"] else ""),

@@ -42,6 +42,8 @@ class AskRow:
     """What happens if nobody answers, in a few words."""
     whom: tuple[str, ...] = ()
     """`user:NAME` and `group:NAME`; empty: whoever has the role."""
+    also: tuple[str, ...] = ()
+    """The administrator's: who says yes must be one of these, too."""
     role: str = "approver"
     """The role over the job that is needed beside."""
     given: int = 0

@@ -96,6 +96,14 @@ LOUD = {
     "a call that would repeat another": (
         {"again": "r-7"}, ["again      IT WOULD REPEAT r-7, which has landed"],
     ),
+    "that the requester may allow its own": (
+        {"row": row(not_requester=False)},
+        ["who may    group:curators; anna, who asked for it, too"],
+    ),
+    "whom the administrator wants": (
+        {"row": row(also=["group:seniors", "user:cy"])},
+        ["who may    group:curators; of group:seniors or user:cy; not anna"],
+    ),
     "what changed": (
         {"since": "approved by bo", "changed": [{"name": "commit", "before": "a91c", "after": "b02d"}]},
         ["CHANGED since it was approved by bo", "  commit", "    - a91c", "    + b02d"],

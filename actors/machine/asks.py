@@ -92,12 +92,13 @@ def _open(standing: Standing) -> Iterator[Asked]:
             yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1)
 
 
-def _as_stated(tool: str, stated: ApprovalRule) -> ApprovalRule:
+def as_stated(tool: str, stated: ApprovalRule) -> ApprovalRule:
+    """The rule that a contract states, where nobody bounds it."""
     del tool
     return stated
 
 
-def asks(snapshot: Snapshot, now: Instant, in_force: InForce = _as_stated) -> list[AskRow]:
+def asks(snapshot: Snapshot, now: Instant, in_force: InForce = as_stated) -> list[AskRow]:
     """What the job asks of people now, oldest first.
 
     `in_force` gives the rule for a tool (for a draft: the empty name) that its contract states so.
@@ -151,6 +152,7 @@ def _gated(
         until=0 if gate.until is None else gate.until.wall,
         otherwise="asked again",
         whom=rule.by,
+        also=rule.also,
         given=len({row.uid for row in rounds.given(given, gate)}),
         quorum=rule.quorum,
         not_requester=rule.not_requester is not False,
