@@ -234,6 +234,8 @@ class World:
     disk: Disk
     play: Ledger
     kill: Kill | None = None
+    killed_at: float | None = None
+    """When the daemon is killed, wherever it is then."""
     patient: bool = False
     """Whether the worker waits until it is stopped, instead of giving up before."""
     target: Target = field(init=False)
@@ -253,6 +255,9 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         self.target = Target(self.tool)
+        self._set(self.time)
+        if self.killed_at is not None:
+            self.after(self.killed_at, "net", self._killed_now)
 
     # ---- time, and what is on its way ----
 
@@ -284,6 +289,12 @@ class World:
         self.killed = True
         for _, who in at_work:
             self.dies(who, lingers=LINGERS if self.kill.who == "daemon" else 0.0)
+        raise Killed
+
+    def _killed_now(self) -> None:
+        self.killed = True
+        for who in list(self._running.values()):
+            self.dies(who, lingers=LINGERS)
         raise Killed
 
     # ---- the daemon ----

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from effects_kit import CALL
 from lost_replies import FAULTS, TOOLS, Fault, Kill, World, boundaries, lived, wire
 
 from resumed.schemas.ledger import ToolContract
@@ -73,6 +74,24 @@ def test_what_has_neither_is_always_for_a_person_and_the_others_never_are() -> N
             world = lived(fitting(tool, fault), fault)
             assert (name == "neither") is bool(world.held), (name, fault)
             assert set(world.held) <= {"anna"}
+
+
+@pytest.mark.parametrize("killed_at", [None, 0.5, 1.5, 2.5])
+@pytest.mark.parametrize("final", [True, False], ids=["absent is final", "absent is not final"])
+def test_c03_timed_out_looked_up_not_there_and_not_sent_again(final: bool, killed_at: float | None) -> None:
+    """C03: the target answers after three times the timeout, and shows the page only then.
+
+    The first look-up says absent, and that alone sends nothing: one write, one page, one key.
+    """
+    tool = evolve(TOOLS["look-up"], timeout=1.0, in_flight=5.0, absent_is_final=final)
+    world = lived(tool, Fault(takes=3.0), killed_at=killed_at)
+    said = [entry.decision.choice for line in world.play.lines for entry in line.entries]
+
+    assert (1, 1, []) == (world.target.received, len(world.heard), world.held)
+    assert "absent" in said
+    assert "sent again" not in said
+    assert world.killed is (killed_at is not None)
+    assert world.heard[0].key == world.play.snapshot.effects[CALL].operation_key
 
 
 def test_boundaries_are_what_they_say() -> None:

@@ -555,6 +555,21 @@ def test_a_landing_after_the_end_changes_no_status_and_is_not_forgotten() -> Non
     assert ([], outcome) == (asks.asks(play.snapshot, play.now), play.snapshot.outcome)
 
 
+def test_a_note_taken_lifts_the_hold_of_evidence() -> None:
+    """Nothing else of the job is unsettled by then: the hold goes with the word of a person."""
+    play = asked()
+    play.sends()
+    late = play.answers(CALL, Landed(reference="p2"))
+    play.says(CALL, Landed(reference="p1"))
+    play.start("")
+    play.answer("", decisions.GoTo(step="ship"))
+    play.does(late)
+    assert "conflict" == play.code()
+    play.does(events.Settle(by=ANNA, subject=CALL, reference="p2"))
+
+    assert (None, "p1") == (play.code(), play.effect().reference)
+
+
 def test_the_bytes_of_every_answer_are_kept_with_the_row() -> None:
     """Whatever the target said: its digest and its bytes, also of what could not be read."""
     play = asked()

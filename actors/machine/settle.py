@@ -16,7 +16,7 @@ def settle(draft: Draft) -> None:
     if draft.outcome is None:
         reviews.settle(draft)
         questions.settle(draft)
-        if draft.performances or draft.effects.unsettled or draft.effects.held:
+        if draft.performances or draft.effects.unsettled or draft.effects.held or draft.hold is not None:
             effects.settle(draft)
             holding.settle(draft)
         schedule.settle(draft)
