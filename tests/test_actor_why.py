@@ -158,6 +158,16 @@ STANDINGS: dict[str, tuple[str, list[str], list[str]]] = {
         ["a free worker, to ask its target"],
         ["go on: the other system is asked first"],
     ),
+    "A draft waits to be looked at": (
+        "waiting",
+        ["group:curators, deciding kkzpzz"],
+        ["go on with a draft that nobody has accepted"],
+    ),
+    "A question waits for its answer": (
+        "waiting",
+        ["group:curators, deciding dnj8qg"],
+        ["go on without an answer"],
+    ),
     "Terminal": ("completed", [], []),
 }
 
