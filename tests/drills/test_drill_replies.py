@@ -1,0 +1,279 @@
+"""Lost replies: whatever is lost between a real daemon and a real content system, and whoever is killed, no
+page is there twice, none is called done that is not there, and what nobody can tell is held for somebody.
+
+Each row is one fault of the target under one contract. The rows of one test are jobs of one daemon, which
+meet their faults together and then the same kill; between the tests each fault meets each kill. The truth is
+the content system's: its pages, and its own record of which fault came to pass.
+"""
+
+import os
+import random
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from target import Target
+
+from resumed.schemas.ledger import EffectState
+
+from .kit import FINAL, Daemon, pass_by, until
+from .test_drill_trees import workers
+
+CONTRACTS = {
+    "looked-up": "dedup = false\nabsent_is_final = {final}",
+    "deduplicated": 'dedup = "1h"',
+    "both": 'dedup = "1h"\nabsent_is_final = {final}',
+    "neither": "dedup = false",
+}
+"""What a contract says beside what all say; those without the word `absent` have no look-up."""
+
+LATE = "applied-late"
+FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "reply-lost": ("lose_reply", {}),
+    "request-lost": ("lose_request", {}),
+    "answered-late": ("answer_late", {}),
+    LATE: ("apply_late", {}),
+    "error-after": ("fail_after", {}),
+    "reset": ("reset_answer", {}),
+}
+SLOW = ("answered-late", LATE)
+"""Faults after which the writer waits for its answer: whoever is killed then is killed in the middle."""
+KILLS = ("none", "worker", "daemon", "both")
+TIMEOUT, IN_FLIGHT = 2.0, 1.0
+
+WORKFLOW = """
+version = 1
+[[step]]
+name = "draft"
+run = ["echo", "Label of", "{{item}}"]
+repeatable = true
+
+[[effect]]
+name = "publish"
+after = "draft"
+target = "cms"
+approve = false
+timeout = "{timeout}ms"
+in_flight = "{in_flight}ms"
+owner = "user:{owner}"
+{says}
+
+[effect.send]
+method = "POST"
+url = "{address}/pages/{{item}}"
+body = "{{outputs.draft}}"
+key_header = "Idempotency-Key"
+statuses = {{ landed = [201], refused = [400, 404, 409, 412, 422] }}
+reference = {{ json = "reference" }}
+"""
+LOOK_UP = """
+[effect.look_up]
+url = "{address}/keys/{{key}}"
+statuses = {{ landed = [200], absent = [404] }}
+reference = {{ json = "reference" }}
+"""
+
+
+class Row(NamedTuple):
+    """One fault under one contract."""
+
+    fault: str
+    contract: str
+
+    @property
+    def name(self) -> str:
+        """Of its job, its page and its workflow."""
+        return f"{self.fault}-{self.contract}"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the target can be asked."""
+        return "absent" in CONTRACTS[self.contract]
+
+    @property
+    def deduplicates(self) -> bool:
+        """Whether the target knows keys."""
+        return "1h" in CONTRACTS[self.contract]
+
+
+def rows_of(kill: str, seed: int, scale: float) -> list[Row]:
+    """The rows that meet a kill: a Latin square over faults and contracts, or at full scale all."""
+    faults = list(FAULTS)
+    random.Random(seed).shuffle(faults)
+    return [
+        Row(fault, contract)
+        for i, fault in enumerate(faults)
+        for j, contract in enumerate(CONTRACTS)
+        if scale >= 1 or (i + j) % len(KILLS) == KILLS.index(kill)
+    ]
+
+
+class Lab:
+    """A daemon between two content systems: one that knows keys, one that does not."""
+
+    def __init__(self, daemon: Daemon, root: Path, seed: int) -> None:
+        self.daemon = daemon
+        self.random = random.Random(seed)
+        self.targets: dict[bool, Target] = {}
+        for deduplicates in (True, False):
+            folder = root / f"cms-{deduplicates}"
+            folder.mkdir()
+            target = Target(folder, "--deduplicate", "yes" if deduplicates else "no")
+            target.start()
+            self.targets[deduplicates] = target
+
+    def close(self) -> None:
+        """Ends the content systems."""
+        for target in self.targets.values():
+            target.kill()
+
+    def prepare(self, row: Row) -> None:
+        """A workflow with the row's contract, and the row's fault for the write to its page."""
+        target = self.targets[row.deduplicates]
+        # A target that outlives its declared time in flight: what it does not show yet proves nothing.
+        final = "false" if row.fault == LATE else "true"
+        text = WORKFLOW + (LOOK_UP if row.looks_up else "")
+        self.daemon.workflow(
+            row.name,
+            text.format(
+                timeout=round(TIMEOUT * 1000),
+                in_flight=round(IN_FLIGHT * 1000),
+                owner=os.environ.get("USER", "root"),
+                says=CONTRACTS[row.contract].format(final=final),
+                address=target.address,
+            ),
+        )
+        fault, keys = FAULTS[row.fault]
+        if row.fault == "reset":
+            fault = self.random.choice(("reset_answer", "reset_request"))
+            keys = {"bytes": self.random.randrange(150)}
+        target.switch(fault, page=row.name, **keys)
+
+    def writes(self, row: Row) -> list[dict[str, Any]]:
+        """The requests to write the row's page, as the content system has them on record."""
+        target = self.targets[row.deduplicates]
+        return [each for each in target.requests("write") if each["path"] == f"/pages/{row.name}"]
+
+    def look_ups(self, row: Row) -> int:
+        """How often the target was asked by the row's key."""
+        keys = {each["key"] for each in self.writes(row)} - {""}
+        asked = self.targets[row.deduplicates].requests("look_up")
+        return sum(each["key"] in keys for each in asked)
+
+    def has_met_its_fault(self, row: Row) -> bool:
+        """Whether the target says so."""
+        return any(each["fault"] for each in self.writes(row))
+
+    def pages(self, row: Row) -> int:
+        """How many pages there are of the row: a second one would be called NAME-2."""
+        names = self.targets[row.deduplicates].pages()
+        return sum(name == row.name or name.startswith(f"{row.name}-") for name in names)
+
+    def kill(self, kill: str, row: Row) -> None:
+        """Kills whom the test is about while the row's write has no answer yet."""
+        self.wait(self.has_met_its_fault, row, "meets its fault")
+        pass_by(self.random.uniform(0, 0.3))
+        if kill in ("worker", "both"):
+            alive = workers(self.daemon)
+            assert alive, "a worker waits for the answer"
+            for pid in alive:
+                os.kill(pid, signal.SIGKILL)
+        if kill in ("daemon", "both"):
+            self.daemon.kill()
+            self.daemon.bury()
+            states = {effect.state for effect in self.daemon.recover(row.name).snapshot.effects}
+            assert states <= {EffectState.DISPATCHING, EffectState.UNKNOWN}, states
+            assert kill == "both" or EffectState.DISPATCHING in states
+            self.daemon.start()
+
+    def is_past(self, row: Row) -> bool:
+        """Whether the time in flight of a late row is over, as what the daemon does next shows."""
+        if row.contract == "neither":
+            return bool(self.daemon.row(row.name)["status"] == "held")
+        return self.look_ups(row) >= 2 if row.looks_up else len(self.writes(row)) >= 2
+
+    def wait(self, look: Callable[[Row], bool], row: Row, what: str) -> None:
+        """Returns once it is true of the row; AssertionError with all that is known of it."""
+        try:
+            until(partial(look, row), f"{row.name} {what}", within=60, every=0.05)
+        except AssertionError as error:
+            why = self.daemon.resumectl("why", row.name).stdout.decode()
+            raise AssertionError(f"{error}\n{why}\n{self.writes(row)}") from None
+
+    def is_settled(self, row: Row) -> bool:
+        """Whether its job has ended, or is held."""
+        return self.daemon.row(row.name)["status"] in (*FINAL, "held")
+
+
+@pytest.fixture
+def lab(daemon: Daemon, tmp_path: Path) -> Iterator[Lab]:
+    # In memory where that can be had, and not within the daemon's folder, which marks what is the daemon's.
+    memory = os.access("/dev/shm", os.W_OK)
+    with tempfile.TemporaryDirectory(prefix="resumed-cms-", dir="/dev/shm" if memory else tmp_path) as root:
+        made = Lab(daemon, Path(root), seed=20_26)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_lost_replies_are_never_sent_twice_and_never_taken_for_done(
+    lab: Lab, kill: str, faults_scale: float
+) -> None:
+    """One page and a job that is done, or at most one and a job that is held with an owner; never two."""
+    rows = rows_of(kill, 20_26, faults_scale)
+    for row in rows:
+        lab.prepare(row)
+    lab.daemon.start()
+    for row in rows:
+        lab.daemon.submit(row.name, row.name, [row.name])
+    slow = [row for row in rows if row.fault in SLOW]
+    lab.kill(kill, lab.random.choice(slow))
+    for row in rows:
+        lab.wait(lab.has_met_its_fault, row, "meets its fault")
+    late = [row for row in rows if row.fault == LATE]
+    for row in late:
+        lab.wait(lab.is_past, row, "is past its time in flight")
+    for target in lab.targets.values():
+        target.release()
+    for row in rows:
+        if row.fault == LATE and row.contract == "looked-up":
+            settle_by_hand(lab, row)
+        lab.wait(lab.is_settled, row, "is settled")
+
+    for row in rows:
+        found = lab.daemon.row(row.name)
+        assert lab.has_met_its_fault(row), row
+        if row.contract == "neither":
+            assert "held" == found["status"], (row, found)
+            assert found["owner"], (row, found)
+            assert lab.pages(row) <= 1, row
+        else:
+            assert "completed" == found["status"], (row, found)
+            assert 1 == lab.pages(row), row
+        keys = {each["key"] for each in lab.writes(row)} - {""}
+        assert len(keys) <= 1, "every send bears the same key"
+
+
+def settle_by_hand(lab: Lab, row: Row) -> None:
+    """Its target says "absent", which proves nothing, and would be asked again much later: a person looks."""
+    [page] = [name for name in lab.targets[row.deduplicates].pages() if name.startswith(row.name)]
+    record = lab.daemon.row(row.name)["sequence"]
+    told = lab.daemon.resumectl(
+        "settle", row.name, f"{row.name}/publish/2.0", f"--landed={page}@1", f"--record={record}"
+    )
+    assert 0 == told.returncode, told
+
+
+def test_rows_of_all_kills_are_all_rows() -> None:
+    """The sample holds each fault under each contract once, and each fault meets each kill."""
+    drawn = [(row, kill) for kill in KILLS for row in rows_of(kill, 20_26, 0.1)]
+
+    assert {Row(fault, contract) for fault in FAULTS for contract in CONTRACTS} == {row for row, _ in drawn}
+    assert len(FAULTS) * len(CONTRACTS) == len(drawn)
+    assert {(row.fault, kill) for row, kill in drawn} == {(each, kill) for each in FAULTS for kill in KILLS}
