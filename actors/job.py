@@ -8,6 +8,7 @@ leave the mailbox only after adoption. A kill at any line leaves the files to sa
 """
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -167,22 +168,28 @@ class JobActor:
 
     async def _find_out(self, messages: list[Message]) -> None:
         """Put into messages what must be known of people before they are decided."""
-        entry, snapshot, now = self.entry, self.snapshot, self.house.clock.now()
+        now = self.house.clock.now()
+        choose = partial(self._choose, now)
+        await self.house.witness.attach(self.snapshot, self.entry.uid, messages, now, choose)
 
-        def choose(worker: str) -> str | None:
-            return self.house.workshop.sends.choose(entry, snapshot, snapshot, worker, now)
-
-        await self.house.witness.attach(snapshot, entry.uid, messages, now, choose)
+    def _choose(self, now: Instant, worker: str) -> str | None:
+        """The errand that this worker's slot would be used for."""
+        snapshot = self.snapshot
+        return self.house.workshop.sends.choose(self.entry, snapshot, snapshot, worker, now)
 
     def waits_for_more(self, messages: list[Message]) -> bool:
         """True when something must be kept, or found out, before these are decided."""
+        concerned = False
         for message in messages:
             event = message.event
             if isinstance(event, events.Returned) and outputs.is_to_keep(event):
                 return True
-            if witness.concerns(self.snapshot, event):
-                return True
-        return False
+            concerned = concerned or witness.concerns(self.snapshot, event)
+        if not concerned:
+            return False
+        now = self.house.clock.now()
+        choose = partial(self._choose, now)
+        return not self.house.witness.attach_at_once(self.snapshot, self.entry.uid, messages, now, choose)
 
     async def _decide(self, messages: list[Message]) -> bool:
         """False when what was drawn up is not in force, and what was in hand has been dealt with."""

@@ -150,6 +150,35 @@ class Witness:
             bare: Any = message.event
             message.event = evolve(bare, facts=facts)
 
+    def attach_at_once(
+        self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant, choose: Choose
+    ) -> bool:
+        """The same, where the host need not be asked for any of it; where it must, False, and nothing done.
+
+        For calls that nobody is asked about, of somebody who may do everything: a task's turn to find out
+        what needs no word of the host would be most of what they wait for.
+        """
+        if any(self._may_ask_the_host(snapshot, uid, message.event) for message in messages):
+            return False
+        attaching = self.attach(snapshot, uid, messages, now, choose)
+        try:
+            attaching.send(None)
+        except StopIteration:
+            return True
+        attaching.close()
+        raise RuntimeError("what needs no word of the host waited for something")
+
+    def _may_ask_the_host(self, snapshot: Snapshot, uid: int, event: object) -> bool:
+        if not concerns(snapshot, event):
+            return False
+        if isinstance(event, Offered):
+            gated = any(effect.gate is not None for effect in snapshot.effects.live())
+            return gated or not self.authority.is_ours(uid)
+        if isinstance(event, events.Returned):
+            effect = snapshot.effects.get(event.unit.removeprefix(ERRAND))
+            return effect is not None and (effect.gate is not None or not self.authority.is_ours(uid))
+        return True
+
     async def _to_offers(
         self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant, choose: Choose
     ) -> None:

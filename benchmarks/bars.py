@@ -55,6 +55,7 @@ BARS = (
     _most("daemon.syncs_per_step", 1.05, 1.0, jobs=1),
     _most("daemon.syncs_per_step", 1.05, 1.0, jobs=64),
     _most("daemon.syncs_per_step", 1.05, 1.0, jobs=1_000),
+    _least("daemon.effect_steps_per_s", 500, 800, by_disk=True, jobs=1),
     _least("daemon.steps_per_s", 250, 300, jobs=1, sync_delay_ms=2),
     _least("daemon.steps_per_s", 2_500, 5_000, jobs=64, sync_delay_ms=2),
     _most("daemon.cold_start_s", 0.5, 0.3),

@@ -85,6 +85,9 @@ def daemon(place: Place, asked: Namespace) -> None:
     if 64 in asked.jobs:
         say("daemon, 64 jobs in 16 workers of 4 slots")
         _steps(place, asked, 64, workers=16, jobs=64)
+    if 1 in asked.jobs:
+        say("daemon, 1 job that asks for one call after the other, in a worker of 1 slot")
+        _effects(place, asked)
 
 
 def slow_disk(place: Place, asked: Namespace) -> None:
@@ -119,6 +122,23 @@ def _steps(
     for share in (0.5, 0.99):
         found = middle([percentile(run.gaps, share) for run in runs], f"step, {share:.0%} within", "ms")
         figure("daemon.step_ms", found, "ms", quantile=share, **keys)
+
+
+def _effects(place: Place, asked: Namespace) -> None:
+    """Steps that each ask for one call, to a target that does nothing, and go on when it is confirmed."""
+    runs: list[Run] = []
+    flushes = []
+    for _ in range(_runs(asked)):
+        flushes.append(place.flushes())
+        with place.folder() as folder:
+            runs.append(
+                whole_daemon.measure(folder, 1, _seconds(asked), asked.backend, workflow="publishing")
+            )
+    beside = middle(flushes, "F beside it", "1/s")
+    rate = middle([run.steps_per_s for run in runs], "effect steps", "1/s")
+    figure("daemon.effect_steps_per_s", rate, "1/s", beside=beside, jobs=1)
+    each = middle([run.syncs_per_step for run in runs], "syncs an effect step", "")
+    figure("daemon.syncs_per_effect_step", each, "syncs", jobs=1)
 
 
 def start(place: Place, asked: Namespace) -> None:

@@ -68,6 +68,7 @@ def _fingerprint(
 _remembered = lru_cache(maxsize=REMEMBERED, typed=True)(_fingerprint)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def policy(rule: ApprovalRule) -> str:
     """The sha256, in hex, of a rule as RFC 8785 spells it: the version of the policy that decisions bear."""
     return hashlib.sha256(rfc8785.dumps(codec.to_plain(rule))).hexdigest()

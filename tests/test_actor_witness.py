@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 from attrs import evolve
-from gates_kit import BO, CURATORS, CY, OLA, RULE, STAFF, approve, gated, let_go, proposed, row
-from machine_kit import Play
+from gates_kit import BO, CURATORS, CY, OLA, RULE, STAFF, TOOL, approve, gated, let_go, proposed, row
+from machine_kit import CONTRACT, Play
 
 from resumed.actors import bounds, hostnames, witness
 from resumed.actors.bounds import Bounds, Only
@@ -29,6 +29,7 @@ from resumed.schemas.ledger import ERRAND
 
 BACKENDS = ("asyncio", "trio")
 REQUESTER = 1001
+OPEN = evolve(TOOL, approve=None)
 
 # ---- bounds -----------------------------------------------------------------------------------------------
 
@@ -414,3 +415,42 @@ def test_what_asks_nobody_is_not_looked_at(case: str) -> None:
     play = Play.fan_out("a")
 
     assert not witness.concerns(play.snapshot, NOT_LOOKED_AT[case](play))
+
+
+class Ours(Grants):
+    """The same, and the requester is ours."""
+
+    def is_ours(self, uid: int) -> bool:
+        """The requester."""
+        return uid == REQUESTER
+
+
+WHOSE = {
+    # the requester is ours, and somebody was asked
+    "one of ours": (True, False),
+    "somebody else": (False, False),
+    "one that was allowed": (True, True),
+}
+
+
+@pytest.mark.parametrize("whose", WHOSE)
+def test_what_needs_no_word_of_the_host_is_found_out_at_once(whose: str) -> None:
+    """A call that nobody is asked about, of one of ours, waits for no task; what is found out is the same."""
+    is_ours, is_asked = WHOSE[whose]
+    play = gated("a") if is_asked else Play.of("a", contract=evolve(CONTRACT, effects=(OPEN,)))
+    if is_asked:
+        play.does(approve(play, BO))
+    else:
+        proposed(play, tool={"approve": None})
+    one = seeing(Host())
+    one.authority = Ours() if is_ours else Grants()
+    due = [errands.name_of(effect.id) for effect, _ in errands.wanted(play.snapshot, play.now)]
+    assert due == [ERRAND + row(play).id]
+    offer = Offered("w-1")
+    done = one.attach_at_once(play.snapshot, REQUESTER, [Message(offer)], play.now, lambda _: due[0])
+    known = dict(offer.facts)
+    [wanted] = attached(one, play, Offered("w-1"))
+
+    assert (whose == "one of ours") is done
+    assert (wanted.facts if done else {}) == known
+    assert {row(play).id} == set(wanted.facts)
