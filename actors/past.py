@@ -159,6 +159,8 @@ def _told(entry: Entry) -> tuple[str, str]:
             cut = ", ".join(changes.ended[:MOST_UNITS])
             parts = ("the daemon had ended", f"cut off: {cut}" if any(changes.ended) else "", reason)
             return "woke", "; ".join(part for part in parts if part)
+        case "tick" if decision.choice == "asked anew":
+            return "asked again", _asked_again(entry)
         case "tick":
             words = {"expired": ("expired", reason), "timeout": ("time over", units)}
             return words.get(decision.choice, ("time went by", _joined(decision.choice, reason)))
@@ -217,6 +219,16 @@ def _effect(entry: Entry) -> tuple[str, str]:
     if row.reference:
         return word, f"{name} as {row.reference}"
     return word, _joined(f"{name} to {row.target}" if word.startswith("sent") else name, row.reason)
+
+
+def _asked_again(entry: Entry) -> str:
+    """What nobody had decided in time, or whose yes was good no longer."""
+    changes = entry.changes
+    named = [_joined(row.id, row.reason) for row in changes.effects]
+    named += [f"the draft of {row.unit}" for row in changes.reviews]
+    named += [row.text for row in changes.questions]
+    more = len(named) - MOST_UNITS
+    return ", ".join([*named[:MOST_UNITS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _changed(entry: Entry, unit: str) -> Item | None:

@@ -58,7 +58,9 @@ def left(until: int, now: float) -> str:
         return f"{seconds // DAY}d{hours}h" if hours else f"{seconds // DAY}d"
     if seconds >= HOUR:
         return f"{seconds // HOUR}h"
-    return f"{max(1, seconds // MINUTE)}m" if seconds else "now"
+    if seconds >= MINUTE:
+        return f"{seconds // MINUTE}m"
+    return f"{seconds}s" if seconds else "now"
 
 
 def ask(view: dict[str, Any], now: float, width: int, colour: bool) -> list[str]:
@@ -78,7 +80,7 @@ def ask(view: dict[str, Any], now: float, width: int, colour: bool) -> list[str]
     lines += _named("relies on", view["sources"], width)
     lines += render.facts(_rules(view, now), width)
     lines += [
-        f"{'' if place else 'decided':<{render.NAME}} {_decision(one)}"
+        f"{'' if place else 'decided':<{render.NAME}} {_decision(one, row['round'])}"
         for place, one in enumerate(view["decisions"])
     ]
     return lines
@@ -175,7 +177,7 @@ def text(head: str, said: str, width: int) -> list[str]:
     return lines
 
 
-def _decision(one: dict[str, Any]) -> str:
+def _decision(one: dict[str, Any], now: int) -> str:
     said = f"{one['decision']} by {clean(one['by'])} {stamp(one['at'])}"
     if one["reason"]:
         said += f": {clean(one['reason'], 200)}"
@@ -183,6 +185,8 @@ def _decision(one: dict[str, Any]) -> str:
         said += f" (taken back {stamp(one['revoked'])})"
     elif one["spent"]:
         said += f" (spent {stamp(one['spent'])})"
+    elif one["round"] < now:
+        said += f" (in round {one['round']}: it counts no more)"
     return said + (" [same user as the jobs]" if one["same_user"] else "")
 
 

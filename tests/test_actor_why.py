@@ -408,6 +408,10 @@ def effects() -> Iterator[Play]:
     play.does(gates_kit.deny(play, gates_kit.BO, "b"))
     play.does(gates_kit.send_back(play, gates_kit.BO, "c", reason="shorter"))
     yield play
+    late = gates_kit.gated("a")
+    late.wait(8 * 86_400.0)
+    late.does(events.Tick())
+    yield late
     asking = Play.of()
     asking.start("")
     asking.answer("", decisions.Asking(text="which?", then="close"))
@@ -453,6 +457,7 @@ def test_every_kind_of_event_has_its_word() -> None:
         ("placed", "done"): "a",
         ("trouble", "held"): "it died",
         ("tick", "time over"): "c",
+        ("tick", "asked again"): "a/cms.publish/1.0: nobody had decided in time",
         ("tick", "time went by"): "its time has come",
         ("other_job", "told"): "harbour-6 has completed",
         ("extend", "extended"): "usd to 2 by anna: worth it",

@@ -117,6 +117,12 @@ LOUD = {
         {"bodies": [{"name": "body", "sha256": "c" * 64, "size": 7, "text": "a label"}]},
         ["sends body: 7 B, sha256 cccccccccccccccc", "  | a label"],
     ),
+    "a yes of a round that is over": (
+        {"row": row(round=2), "decisions": [{
+            "by": "bo", "at": at(-1), "decision": "approve", "round": 1, "reason": "", "until": 0, "spent": 0,
+            "revoked": 0, "same_user": False}]},
+        ["decided    approve by bo 2026-11-30 11:00:00 (in round 1: it counts no more)"],
+    ),
     "a decision that was spent": (
         {"decisions": [{"by": "bo", "at": at(-1), "decision": "approve", "round": 1, "reason": "", "until": 0,
                         "spent": at(-0.5), "revoked": 0, "same_user": True}]},
@@ -141,7 +147,7 @@ def test_end_of_a_text_is_no_line_of_it() -> None:
     assert ["  | a label", "  |", "  | of ours"] == [line for line in lines if line.startswith("  |")]
 
 
-SPANS = {6.9 * 24: "6d21h", 7 * 24: "7d", 20.0: "20h", 0.5: "30m", 0.0: "-"}
+SPANS = {6.9 * 24: "6d21h", 7 * 24: "7d", 20.0: "20h", 0.5: "30m", 0.005: "18s", 0.0: "-"}
 
 
 @pytest.mark.parametrize("hours", SPANS)
