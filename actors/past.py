@@ -162,7 +162,7 @@ def _told(entry: Entry) -> tuple[str, str]:
         case "tick" if decision.choice == "asked anew":
             return "asked again", _asked_again(entry)
         case "tick":
-            words = {"expired": ("expired", reason), "timeout": ("time over", units)}
+            words = {"expired": ("expired", reason), "timeout": ("time over", units or _called_off(entry))}
             return words.get(decision.choice, ("time went by", _joined(decision.choice, reason)))
         case "other_job":
             return "told", _joined(decision.choice, reason)
@@ -221,12 +221,17 @@ def _effect(entry: Entry) -> tuple[str, str]:
     return word, _joined(f"{name} to {row.target}" if word.startswith("sent") else name, row.reason)
 
 
+def _called_off(entry: Entry) -> str:
+    """The effects whose errands are being stopped."""
+    return ", ".join([row.effect for row in entry.changes.errands if row.stop is not None][:MOST_UNITS])
+
+
 def _asked_again(entry: Entry) -> str:
     """What nobody had decided in time, or whose yes was good no longer."""
     changes = entry.changes
     named = [_joined(row.id, row.reason) for row in changes.effects]
     named += [f"the draft of {row.unit}" for row in changes.reviews]
-    named += [row.text for row in changes.questions]
+    named += [f"{row.text!r}" for row in changes.questions or () if row.widened and row.answered is None]
     more = len(named) - MOST_UNITS
     return ", ".join([*named[:MOST_UNITS], *([f"and {more} more"] if more > 0 else [])])
 

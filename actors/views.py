@@ -7,13 +7,13 @@ from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import MICRO, Instant, spell
 from resumed.schemas.job import Item, ItemState, Status
-from resumed.schemas.ledger import WaitKind
+from resumed.schemas.ledger import EffectState, WaitKind
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.views import ItemRow, JobRow, JobView
 from resumed.schemas.workflow import Programs
 
 from . import pace, possible
-from .machine import asks, due, standing
+from .machine import asks, due, errands, standing
 
 MOST_REASON = 300
 """Characters of an item's reason, or of an input, as shown; the job's history and file have it whole."""
@@ -24,6 +24,8 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     job, count = snapshot.job, snapshot.items.count
     status = standing.status(snapshot, now)
     wakes = due.next_start(snapshot, now) if status is Status.WAITING else None
+    if status is Status.RECONCILING:
+        wakes = errands.next_moment(snapshot, now)
     expected = pace.expected(snapshot, now) if status is Status.RUNNING else 0
     waiting = asks.asks(snapshot, now)
     return JobRow(
@@ -84,6 +86,9 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant, waiting: list[AskRo
         if any(row.kind is WaitKind.BREAKER for row in snapshot.waits):
             return "too many failures: tries one"
         return "starts" if snapshot.waits else "tries again" if due.next_start(snapshot, now) else ""
+    if status is Status.RECONCILING:
+        rows = [row for row in snapshot.effects.live() if row.state is EffectState.UNKNOWN]
+        return f"asks {' and '.join(sorted({row.target.partition(' ')[0] for row in rows}))} again"
     if status is Status.READY:
         return "a free worker"
     if snapshot.outcome is not None:

@@ -1,14 +1,16 @@
 """Why a job stands as it does, as far as effects and people's decisions are behind it."""
 
+import effects_kit
 import pytest
 from attrs import evolve
 from golden import make
 from test_actor_asked import SECOND, snapshot
 
-from resumed.actors import possible, whyasked
-from resumed.actors.machine import standing
+from resumed.actors import possible, views, whyasked
+from resumed.actors.machine import errands, standing
+from resumed.schemas import decisions
 from resumed.schemas.effecttable import EffectTable
-from resumed.schemas.job import Hold
+from resumed.schemas.job import Hold, Status
 from resumed.schemas.ledger import Effect, EffectState
 from resumed.schemas.snapshot import Snapshot
 
@@ -56,6 +58,19 @@ def test_what_settles_a_call_is_bound_to_the_record_that_was_read() -> None:
     assert all(each.command.endswith(f" --record {held.sequence}") for each in told)
     gated = held.effects[UNKNOWN.id].gate is not None
     assert [each.means for each in told] == [possible.LANDED, possible.ABSENT[gated]]
+
+
+def test_list_says_who_is_asked_again_and_when() -> None:
+    """What may have left stands in the list with its target, and the moment at which that is asked."""
+    play = effects_kit.asked()
+    play.sends()
+    play.lost()
+    play.looks_up(decisions.Absent())
+    row = views.row(play.snapshot, play.now)
+    again = errands.next_moment(play.snapshot, play.now)
+    assert again is not None
+
+    assert (Status.RECONCILING, "asks cms again", again.wall) == (row.status, row.needs, row.wakes)
 
 
 AWKWARD = {
