@@ -1,6 +1,8 @@
 """Effects of a workflow file through the whole daemon, against a content system that keeps count."""
 
 import json
+import os
+import pwd
 import signal
 import subprocess
 import urllib.request
@@ -60,6 +62,14 @@ send = {announce}
 """
 
 
+def watched(label: str) -> str:
+    """The same, with a person who looks at the draft, and allows the call for the page as it is."""
+    me = f"user:{pwd.getpwuid(os.geteuid()).pw_name}"
+    rule = f'approve = {{ by = "{me}", not_requester = false }}'
+    text = label.replace("repeatable = true", f'repeatable = true\nreview.by = "{me}"', 1)
+    return text.replace("approve = false", rule, 1).replace("X-Seen", "If-Match")
+
+
 @pytest.fixture
 def cms(tmp_path: Path) -> Iterator[Target]:
     vault = secret_folder(tmp_path / "vault", cms=TOKEN)
@@ -78,16 +88,18 @@ def daemon(
     (tmp_path / "house").mkdir()
     made = Daemon(tmp_path / "house", request.param)
     announce = argv("sh", "-c", 'echo "$1 $RESUMED_KEY" >> "$2"; echo told', "sh", "{job}", "{inputs.list}")
-    (made.workflows / "label.toml").write_text(LABEL.format(address=cms.address, announce=announce))
-    (made.workflows / "label.toml").chmod(0o644)
+    label = LABEL.format(address=cms.address, announce=announce)
+    for name, text in (("label", label), ("seen", watched(label))):
+        (made.workflows / f"{name}.toml").write_text(text)
+        (made.workflows / f"{name}.toml").chmod(0o644)
     made.start()
     yield made
     made.end()
     assert "Traceback" not in made.said()
 
 
-def submit(daemon: Daemon, job: str, **texts: str) -> None:
-    path = daemon.file(job, "label", texts)
+def submit(daemon: Daemon, job: str, flow: str = "label", **texts: str) -> None:
+    path = daemon.file(job, flow, texts)
     given = json.loads(path.read_text()) | {"inputs": {"list": str(daemon.root / "list")}}
     path.write_text(json.dumps(given))
     said = daemon.ask("submit", str(path))
@@ -152,3 +164,52 @@ def test_a_call_that_never_arrived_goes_again_under_its_key(daemon: Daemon, cms:
 
     assert ("Label: the pier", 1, 1) == (read(cms, "pier"), cms.counts()["revisions"], len(written))
     assert set(written) == asked
+
+
+def asked(daemon: Daemon, kind: str) -> dict[str, Any]:
+    """The one thing that people are asked, once it is of that kind."""
+
+    def look() -> dict[str, Any]:
+        (row,) = json.loads(daemon.ask("inbox", "--json").stdout)["asks"]
+        assert kind == row["kind"]
+        return dict(row)
+
+    found: dict[str, Any] = eventually(look)
+    return found
+
+
+def decide(daemon: Daemon, row: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
+    """A yes to what was asked, by its fingerprint."""
+    return daemon.ask("approve", row["id"], "--fingerprint", row["fingerprint"], *more)
+
+
+def write(cms: Target, page: str, text: str) -> None:
+    """Somebody else writes the page."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    given = urllib.request.Request(f"{cms.address}/pages/{page}", text.encode(), headers, method="PUT")
+    urllib.request.urlopen(given, timeout=20).close()
+
+
+def test_what_was_looked_at_is_what_is_published(daemon: Daemon, cms: Target) -> None:
+    """The edited draft is what a person then allows for the page as it is; when the page has changed, the yes
+    is good for nothing, and somebody is asked anew."""
+    write(cms, "pier", "as it was")
+    submit(daemon, "label-9", "seen", pier="the pier")
+    (daemon.root / "edited").write_text("Label: the old pier")
+    assert 0 == decide(daemon, asked(daemon, "review"), "--edit", str(daemon.root / "edited")).returncode
+    first = asked(daemon, "approve")
+    write(cms, "pier", "as somebody else has it")
+    assert 0 == decide(daemon, first).returncode
+
+    def anew() -> dict[str, Any]:
+        row = asked(daemon, "approve")
+        assert row["fingerprint"] != first["fingerprint"]
+        return row
+
+    second = eventually(anew)
+    assert 1 == decide(daemon, first | {"id": second["id"]}).returncode
+    assert "as somebody else has it" == read(cms, "pier")
+    assert 0 == decide(daemon, second).returncode
+    completed(daemon, "label-9")
+
+    assert ("Label: the old pier", 3) == (read(cms, "pier"), cms.counts()["revisions"])
