@@ -3,7 +3,6 @@
 from attrs import evolve
 
 from resumed.schemas import codec, inputs
-from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import MICRO, Instant, spell
 from resumed.schemas.job import Item, ItemState, Status
@@ -14,6 +13,7 @@ from resumed.schemas.workflow import Programs
 
 from . import pace, possible
 from .machine import asks, due, errands, standing
+from .machine.asks import Tally
 
 MOST_REASON = 300
 """Characters of an item's reason, or of an input, as shown; the job's history and file have it whole."""
@@ -27,7 +27,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     if status is Status.RECONCILING:
         wakes = errands.next_moment(snapshot, now)
     expected = pace.expected(snapshot, now) if status is Status.RUNNING else 0
-    waiting = asks.asks(snapshot, now)
+    waiting = asks.tally(snapshot)
     return JobRow(
         id=job.id,
         status=status,
@@ -53,17 +53,13 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     )
 
 
-def _asked(rows: list[AskRow]) -> str:
+def _asked(found: list[Tally]) -> str:
     """What is asked, and of whom: what may have left comes first, then the kind that is asked most."""
-    counts: dict[AskKind, list[AskRow]] = {}
-    for row in rows:
-        counts.setdefault(row.kind, []).append(row)
-    found = sorted(counts.values(), key=lambda each: (each[0].kind is not AskKind.SETTLE, -len(each)))
-    who = " or ".join(one.partition(":")[2] for one in found[0][0].whom) or found[0][0].role
-    return f"{who}: " + ", ".join(f"{each[0].kind} {len(each)}" for each in found)
+    who = " or ".join(one.partition(":")[2] for one in found[0].whom) or found[0].role
+    return f"{who}: " + ", ".join(f"{each.kind} {each.count}" for each in found)
 
 
-def _needs(snapshot: Snapshot, status: Status, now: Instant, waiting: list[AskRow]) -> str:
+def _needs(snapshot: Snapshot, status: Status, now: Instant, waiting: list[Tally]) -> str:
     if waiting and status is not Status.PAUSED:
         return _asked(waiting)
     if status is Status.HELD and snapshot.hold is not None:

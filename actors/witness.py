@@ -23,7 +23,7 @@ from . import bounds as bounding
 from . import hostnames
 from .bounds import Bounds
 from .hostnames import Looked
-from .machine import approvals, asks, errands, replies, rounds
+from .machine import approvals, asks, errands, questions, rounds
 from .mailbox import Message, Offered
 from .sight import Whose
 
@@ -47,7 +47,7 @@ def concerns(snapshot: Snapshot, event: object) -> bool:
         return bool(snapshot.effects.unsettled) and bool(snapshot.effects.live())
     if kind is events.Returned:
         return isinstance(event.answer.decided, ASKING)  # type: ignore[attr-defined]  # it is one
-    return kind in CONCERNED and event.facts is None  # type: ignore[attr-defined]  # all of them have some
+    return kind in CONCERNED
 
 
 class Authority(Protocol):
@@ -134,9 +134,9 @@ class Witness:
             event = message.event
             if isinstance(event, events.Returned):
                 message.event = event = self._with_policies(snapshot, event)
-            if isinstance(event, PEOPLE) and event.facts is None:
+            if isinstance(event, PEOPLE):
                 found = self._of_person(snapshot, event)
-            elif isinstance(event, events.Returned | events.Grant) and event.facts is None:
+            elif isinstance(event, events.Returned):
                 found = self._of_effect(snapshot, event.unit)
             else:
                 found = None
@@ -252,7 +252,7 @@ class Witness:
         workflow = snapshot.job.workflow
         if meant.kind is AskKind.ANSWER:
             row = next(each for each in snapshot.questions if each.id == meant.subject)
-            rule = ApprovalRule(by=(replies.asked_of(row, snapshot.job.owner),), not_requester=False)
+            rule = ApprovalRule(by=(questions.asked_of(row, snapshot.job.owner),), not_requester=False)
             return _Wanted(rule, "", person=event.by)
         if meant.kind is AskKind.REVIEW:
             review = snapshot.reviews.get(meant.subject)

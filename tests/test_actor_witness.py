@@ -23,7 +23,7 @@ from resumed.actors.names import Names
 from resumed.actors.sight import Whose
 from resumed.actors.witness import Witness
 from resumed.schemas import decisions, events, keys
-from resumed.schemas.approvals import ApprovalRule, Facts
+from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.job import Artifact, Person
 from resumed.schemas.ledger import ERRAND
 
@@ -403,9 +403,6 @@ NOT_LOOKED_AT: dict[str, Callable[[Play], Any]] = {
     ),
     "a pause": lambda play: events.Pause(by=BO),
     "an offered slot": lambda play: Offered("w-1"),
-    "a decision that was looked at": lambda play: events.Approve(
-        by=BO, subject="", fingerprint="", facts=Facts(rule=RULE, policy="")
-    ),
 }
 
 

@@ -6,6 +6,7 @@ that could mean two questions, or that names the job alone, means none.
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -19,7 +20,7 @@ from resumed.schemas.ledger import Approval, Effect, EffectState, Question
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
 
-from . import approvals, errands, questions, reckoning, reviews, rounds
+from . import approvals, errands, questions, reviews, rounds
 from .draft import Draft
 
 Standing = Snapshot | Draft
@@ -34,17 +35,7 @@ MOST_WORDS = 80
 UNSETTLED = (EffectState.DISPATCHING, EffectState.UNKNOWN)
 
 
-@frozen(kw_only=True)
-class Asked:
-    """One thing that is, or was, asked of people."""
-
-    id: str
-    kind: AskKind
-    subject: str
-    item: str
-    round: int
-
-
+@lru_cache(maxsize=65_536)
 def short(job: str, kind: AskKind, subject: str, number: int) -> str:
     """The short id of one question in one round; another round is another question."""
     digest = hashlib.sha256("\0".join((job, kind, subject, str(number))).encode()).digest()
@@ -52,9 +43,28 @@ def short(job: str, kind: AskKind, subject: str, number: int) -> str:
     return "".join(ALPHABET[value >> 5 * (LENGTH - 1 - place) & 31] for place in range(LENGTH))
 
 
-def _asked(standing: Standing, kind: AskKind, subject: str, item: str, number: int) -> Asked:
-    name = short(standing.job.id, kind, subject, number)
-    return Asked(id=name, kind=kind, subject=subject, item=item, round=number)
+@frozen(kw_only=True)
+class Asked:
+    """One thing that is, or was, asked of people; `since` is a wall instant, 0 where it is over."""
+
+    job: str
+    kind: AskKind
+    subject: str
+    item: str
+    round: int
+    since: int = 0
+
+    @property
+    def id(self) -> str:
+        """Its short id."""
+        return short(self.job, self.kind, self.subject, self.round)
+
+
+def _asked(
+    standing: Standing, kind: AskKind, subject: str, item: str, number: int, since: Instant | None = None
+) -> Asked:
+    wall = 0 if since is None else since.wall
+    return Asked(job=standing.job.id, kind=kind, subject=subject, item=item, round=number, since=wall)
 
 
 # ---- what is asked now ------------------------------------------------------------------------------------
@@ -75,21 +85,47 @@ def _open(standing: Standing) -> Iterator[Asked]:
     for name in table.held:
         effect = table[name]
         if errands.wants_word(effect):
-            yield _asked(standing, AskKind.SETTLE, name, effect.item, effect.dispatches)
+            since = None if effect.hold is None else effect.hold.since
+            yield _asked(standing, AskKind.SETTLE, name, effect.item, effect.dispatches, since)
     if standing.outcome is not None:
         return
     for name in table.unsettled:
         effect = table[name]
         if effect.gate is not None and wants_approval(effect) and not (ending or errands.wants_word(effect)):
-            yield _asked(standing, AskKind.APPROVE, name, effect.item, effect.gate.round)
+            gate = effect.gate
+            yield _asked(standing, AskKind.APPROVE, name, effect.item, gate.round, gate.asked)
     if ending:
         return
     for review in standing.reviews.values():
         if reviews.is_open(standing.items.get(review.unit), review):
-            yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, review.gate.round)
+            gate = review.gate
+            yield _asked(standing, AskKind.REVIEW, review.unit, review.unit, gate.round, gate.asked)
     for question in standing.questions:
         if questions.waits(_unit(standing, question.unit), question):
-            yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1)
+            yield _asked(standing, AskKind.ANSWER, question.id, question.unit, 1, question.asked)
+
+
+@frozen(kw_only=True)
+class Tally:
+    """How much of one kind is asked now, and of whom the oldest of it is asked."""
+
+    kind: AskKind
+    count: int
+    whom: tuple[str, ...] = ()
+    role: str = ""
+
+
+def tally(snapshot: Snapshot) -> list[Tally]:
+    """What the job asks of people now, counted: cheap, also when it asks very much. What may have left comes
+    first, then the kind that is asked most."""
+    kinds: dict[AskKind, list[Asked]] = {}
+    for each in _open(snapshot):
+        kinds.setdefault(each.kind, []).append(each)
+    found = []
+    for kind, asked in kinds.items():
+        first = _row(snapshot, min(asked, key=lambda each: each.since), [], as_stated)
+        found.append(Tally(kind=kind, count=len(asked), whom=first.whom, role=first.role))
+    return sorted(found, key=lambda each: (each.kind is not AskKind.SETTLE, -each.count))
 
 
 def as_stated(tool: str, stated: ApprovalRule) -> ApprovalRule:
@@ -109,12 +145,11 @@ def asks(snapshot: Snapshot, now: Instant, in_force: InForce = as_stated) -> lis
     given: dict[str, list[Approval]] = {}
     for row in snapshot.approvals:
         given.setdefault(row.effect, []).append(row)
-    then = reckoning.trusted(snapshot, now)
-    rows = [_row(snapshot, each, given.get(each.subject, []), then, in_force) for each in found]
+    rows = [_row(snapshot, each, given.get(each.subject, []), in_force) for each in found]
     return sorted(rows, key=lambda row: (row.asked, row.id))
 
 
-def _row(snapshot: Snapshot, asked: Asked, given: list[Approval], then: Instant, in_force: InForce) -> AskRow:
+def _row(snapshot: Snapshot, asked: Asked, given: list[Approval], in_force: InForce) -> AskRow:
     if asked.kind is AskKind.ANSWER:
         question = next(row for row in snapshot.questions if row.id == asked.subject)
         return _answer(snapshot, asked, question)
@@ -148,7 +183,7 @@ def _gated(
         subject=asked.subject,
         item=asked.item,
         what=what,
-        asked=gate.asked.wall,
+        asked=asked.since,
         until=0 if gate.until is None else gate.until.wall,
         otherwise="asked again",
         whom=rule.by,
@@ -174,10 +209,10 @@ def _answer(snapshot: Snapshot, asked: Asked, question: Question) -> AskRow:
         subject=asked.subject,
         item=asked.item,
         what=question.text,
-        asked=0 if question.asked is None else question.asked.wall,
+        asked=asked.since,
         until=until.wall if until is not None and lapses else 0,
         otherwise="goes to operators" if lapses else "stays asked",
-        whom=(question.asked_of,) if question.asked_of and not question.widened else (),
+        whom=() if question.widened else (questions.asked_of(question, snapshot.job.owner),),
         role="operator" if question.widened else "viewer",
         requester=snapshot.job.requester,
         record=snapshot.sequence,
@@ -193,7 +228,7 @@ def _settle(snapshot: Snapshot, asked: Asked, effect: Effect) -> AskRow:
         subject=asked.subject,
         item=asked.item,
         what=f"{words(effect)}: did it land?",
-        asked=0 if hold is None else hold.since.wall,
+        asked=asked.since,
         otherwise="stays held",
         whom=() if hold is None or ":" not in hold.owner else (hold.owner,),
         role="operator",
@@ -204,13 +239,16 @@ def _settle(snapshot: Snapshot, asked: Asked, effect: Effect) -> AskRow:
 
 def words(effect: Effect) -> str:
     """An effect in a few words: what for, and where to."""
-    said = effect.business_object
-    if not said:
-        values = strict.parse_own(effect.arguments.encode(), f"cannot tell what {effect.id} asks for")
-        pairs = values.items() if isinstance(values, dict) else ()
-        said = ", ".join(f"{name}={value}" for name, value in pairs)
+    said = effect.business_object or _arguments(effect.arguments)
     said = said if len(said) <= MOST_WORDS else f"{said[: MOST_WORDS - 2]}.."
     return f"{effect.tool} {said} to {effect.target}" if said else f"{effect.tool} to {effect.target}"
+
+
+@lru_cache(maxsize=16_384)
+def _arguments(text: str) -> str:
+    values = strict.parse_own(text.encode(), "cannot tell what is asked for")
+    pairs = values.items() if isinstance(values, dict) else ()
+    return ", ".join(f"{name}={value}" for name, value in pairs)[: MOST_WORDS + 1]
 
 
 def said(snapshot: Snapshot) -> str:
@@ -237,6 +275,8 @@ def left(row: AskRow, now: Instant) -> str:
 def resolve(standing: Standing, verb: str, name: str, kinds: frozenset[AskKind]) -> Asked | Refusal:
     """What a person means by a name: an effect's id, a question's, a unit's, or a short id or a beginning of
     one. What is decided already is found as well, so that the same decision made again is answered."""
+    if (found := _exact(standing, name, kinds)) is not None:
+        return found
     now = sorted((each for each in _open(standing) if each.kind in kinds), key=lambda each: each.subject)
     if not name:
         return _refused(standing, verb, "which", "it does not say which of what it asks", now)
@@ -252,6 +292,24 @@ def resolve(standing: Standing, verb: str, name: str, kinds: frozenset[AskKind])
         if meant:
             return _refused(standing, verb, "ambiguous", f"{name} may mean more than one question", meant)
     return _refused(standing, verb, "no_such_ask", f"nothing that it asks is called {name}", now)
+
+
+def _exact(standing: Standing, name: str, kinds: frozenset[AskKind]) -> Asked | None:
+    """What bears the name whole, and is on record; looked up, not looked for, so that many cost little."""
+    effect = standing.effects.get(name)
+    if effect is not None:
+        word = errands.wants_word(effect) or AskKind.APPROVE not in kinds or effect.gate is None
+        if AskKind.SETTLE in kinds and word and effect.dispatches:
+            return _asked(standing, AskKind.SETTLE, name, effect.item, effect.dispatches)
+        if AskKind.APPROVE in kinds and effect.gate is not None:
+            return _asked(standing, AskKind.APPROVE, name, effect.item, effect.gate.round)
+    review = standing.reviews.get(name)
+    if AskKind.REVIEW in kinds and review is not None:
+        return _asked(standing, AskKind.REVIEW, name, name, review.gate.round)
+    if AskKind.ANSWER in kinds and any(row.id == name for row in standing.questions):
+        row = next(row for row in standing.questions if row.id == name)
+        return _asked(standing, AskKind.ANSWER, name, row.unit, 1)
+    return None
 
 
 def _all(standing: Standing) -> Iterator[Asked]:

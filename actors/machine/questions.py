@@ -107,6 +107,16 @@ def next_lapse(standing: Snapshot | Draft) -> Instant | None:
     return min(ends, key=lambda at: at.wall, default=None)
 
 
+def who(owner: str) -> str:
+    """An owner as rules name people: a bare name is a user's."""
+    return owner if owner.startswith(("user:", "group:")) else f"user:{owner}"
+
+
+def asked_of(question: Question, owner: str) -> str:
+    """Whom a question was put to: whom it names, else the job's owner."""
+    return question.asked_of or who(owner)
+
+
 def given(snapshot: Snapshot, unit: str) -> frames.Given | None:
     """What the step is given that an answer led to; None where none did."""
     item = snapshot.position if unit == "" else snapshot.items.get(unit)

@@ -23,16 +23,6 @@ MOST = 64 * 1024
 """Bytes of an answer: it travels in the job's own line."""
 
 
-def who(owner: str) -> str:
-    """An owner as rules name people: a bare name is a user's."""
-    return owner if owner.startswith(("user:", "group:")) else f"user:{owner}"
-
-
-def asked_of(question: Question, owner: str) -> str:
-    """Whom a question was put to: whom it names, else the job's owner."""
-    return question.asked_of or who(owner)
-
-
 def reply(draft: Draft, name: str, event: events.Reply) -> Choice:
     """One person's answer to one question."""
     verb = f"answer {name}"
@@ -80,11 +70,17 @@ def _objection(draft: Draft, verb: str, row: Question, facts: Facts, person: Per
     if today is None or today.gids is None or today.roles is None:
         said = f"nobody can tell now which groups uid {person.uid} is in"
         return refused(draft, verb, deciders.NAMES, f"{said}; nothing was decided, ask again")
-    whom = asked_of(row, draft.job.owner)
-    kernel = (person.gid, *person.groups)
-    if all(deciders.is_one_of((whom,), facts, person.uid, gids) for gids in (kernel, today.gids)):
+    whom = questions.asked_of(row, draft.job.owner)
+    found = [
+        deciders.is_one_of((whom,), facts, person.uid, gids)
+        for gids in ((person.gid, *person.groups), today.gids)
+    ]
+    if all(found):
         return None
     if (row.widened or not row.asked_of) and deciders.OPERATOR in today.roles:
         return None
+    if None in found:
+        said = f"{whom} is asked, and this host does not know {deciders.unknown(facts)}"
+        return refused(draft, verb, deciders.NAMES, f"{said}; nothing was decided")
     name = f"{person.name} (uid {person.uid})"
     return refused(draft, verb, "not_asked", f"{whom} is asked, and {name} is not")
