@@ -84,6 +84,8 @@ def _is_job(value: Any, path: str) -> bool:
 
 
 def _workflow(raw: bytes, path: str, status: os.stat_result) -> Found:
+    from importlib.util import find_spec
+
     from resumed.schemas import advice, tomltext, workflowfile
     from resumed.schemas.errors import FaultyInputError
 
@@ -96,6 +98,8 @@ def _workflow(raw: bytes, path: str, status: os.stat_result) -> Found:
         return Found("workflow file", [*error.problems, *problems], [])
     warnings = [*advice.of_workflow(programs, written), *advice.of_effects(programs, _tools(programs))]
     warnings += _absent(advice.programs_of(programs))
+    if any(effect.speaks_http for effect in programs.effects) and find_spec("httpx") is None:
+        warnings.append("httpx is not installed here: pip install 'resumed[http]' @ $.effect")
     steps, effects = len(programs.steps), len(programs.effects)
     what = f"class {programs.python.entry}" if programs.python else f"{steps} step{'s' * (steps != 1)}"
     if effects:

@@ -89,6 +89,11 @@ class ProgramEffect:
     approve: ApprovalRule | None = None
 
     @property
+    def speaks_http(self) -> bool:
+        """Whether any of it is a request."""
+        return any((self.send_http, self.look_up_http, self.observe_http))
+
+    @property
     def looks_up(self) -> bool:
         """Whether the target can be asked by key what became of a call."""
         return bool(self.look_up or self.look_up_http)

@@ -24,6 +24,14 @@ _BYTES = frozenset(("source",))
 """What stands for bytes beside `outputs.*`: they are kept with the call, and sent as they are."""
 
 
+def _name_private(problems: list[str], since: int, inputs: tuple[Input, ...]) -> None:
+    """What is wrong with a placeholder is that its input is private, not that nobody knows it."""
+    for private in (one.name for one in inputs if one.private):
+        unknown = f"unknown placeholder {{inputs.{private}}}"
+        why = f"{{inputs.{private}}} is private, and reviewers are shown all of a call"
+        problems[since:] = [said.replace(unknown, why) for said in problems[since:]]
+
+
 @frozen
 class _Words:
     """The placeholders of one effect: `early` ones are texts that are known when it is asked for."""
@@ -47,7 +55,9 @@ def effects(
     """The effects of a file, in its order."""
     found: list[ProgramEffect] = []
     for each in table.each("effect"):
+        before = len(table.problems)
         effect = _effect(each, inputs, steps)
+        _name_private(table.problems, before, inputs)
         if any(effect.name == before.name for before in found):
             each.problem("name", f"an effect named {effect.name!r} stands above")
         elif effect.name in RESERVED or any(effect.name == step.name for step in steps):

@@ -418,7 +418,8 @@ def test_private_input_is_in_no_call() -> None:
     with pytest.raises(FaultyInputError) as refused:
         workflowfile.read(flow('approve = false\nsend = ["s", "{inputs.page}"]', steps).encode(), "label")
 
-    assert ("unknown placeholder {inputs.page} @ $.effect[0].send[1]",) == refused.value.problems
+    said = "{inputs.page} is private, and reviewers are shown all of a call @ $.effect[0].send[1]"
+    assert (said,) == refused.value.problems
 
 
 def put_with(send: str = "", look_up: str = "", top: str = "") -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from calls_kit import (
 )
 from worker_kit import Desk, alive, contract, desk
 
-from resumed.schemas import keys
+from resumed.actors.worker import programs
+from resumed.actors.worker.trial import Trial
+from resumed.schemas import frames, keys
 from resumed.schemas.decisions import (
     Absent,
     Call,
@@ -414,3 +417,27 @@ async def test_the_object_is_observed_and_shown(tmp_path: Path) -> None:
     assert '"3"' == cms.heard[1].headers["if-match"]
     assert "absent" == absent.observed
     assert TryAgain(code="observe", reason="observe: HTTP 500, and no version where it should be") == unclear
+
+
+async def test_without_a_client_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where httpx is not installed a request is held with what to do, before it is asked for."""
+    steps = programs.load(contract(http("http://127.0.0.1:9")))
+    row = Item(id="i", ordinal=0, outputs=(draft(),))
+    run = frames.Run(
+        job="j",
+        epoch=1,
+        item="i",
+        number=1,
+        step="publish",
+        occurrence=1,
+        log=str(tmp_path / "log"),
+        scratch=str(tmp_path),
+        row=row,
+        inputs='{"page": "x"}',
+    )
+    monkeypatch.delitem(sys.modules, "httpx", raising=False)
+    monkeypatch.setattr(sys, "path", [])
+    decided = (await steps.run(run, Trial())).decided
+
+    reason = "it is an HTTP request, and httpx is not installed: pip install 'resumed[http]'"
+    assert HoldBack(code="http", reason=reason) == decided

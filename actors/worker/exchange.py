@@ -4,6 +4,7 @@ No redirect is followed, no proxy of the environment is used, certificates are a
 is read than fits. The client (httpx) is loaded when a workflow first needs it: `pip install resumed[http]`.
 """
 
+import importlib.util
 import ssl
 from typing import Any
 
@@ -46,6 +47,11 @@ class Answer:
         """The answer as it is kept: its status, its headers, an empty line, its body."""
         head = [f"HTTP {self.status}", *(f"{name}: {value}" for name, value in self.headers)]
         return "\n".join(head).encode("utf-8", "replace") + b"\n\n" + self.body
+
+
+def is_there() -> bool:
+    """Whether requests can be made here at all."""
+    return importlib.util.find_spec("httpx") is not None
 
 
 def client(url: str, seconds: float) -> Any:

@@ -21,7 +21,7 @@ from resumed.schemas.programeffects import ProgramEffect
 from resumed.schemas.workflow import OnChange, Pinning, Programs
 from resumed.schemas.workflowsteps import MAX_OUTPUT
 
-from . import credentials, faulttext, offers, onetry, programcalls, programtools, reach, sources
+from . import credentials, exchange, faulttext, offers, onetry, programcalls, programtools, reach, sources
 from .trial import Trial
 
 
@@ -65,6 +65,9 @@ class _Proposal:
 
     async def call(self) -> Call:
         effect, run = self._effect, self._run
+        if effect.speaks_http and not exchange.is_there():
+            reason = "it is an HTTP request, and httpx is not installed: pip install 'resumed[http]'"
+            raise _EndedError(HoldBack(code="http", reason=reason))
         self._check_credentials()
         pinned = await anyio.to_thread.run_sync(self._sources, abandon_on_cancel=True)
         bytes_ = await anyio.to_thread.run_sync(self._bytes, abandon_on_cancel=True)
