@@ -17,6 +17,7 @@ from worker_kit import desk, python_contract
 import resumed
 from resumed.actors.worker import authors, calls, effects, outcomes
 from resumed.actors.worker import steps as running
+from resumed.actors.worker.tools import PythonTool
 from resumed.actors.worker.trial import Trial
 from resumed.schemas import decisions, frames
 from resumed.schemas.approvals import ApprovalRule
@@ -394,6 +395,48 @@ async def test_a_handler_may_take_what_it_is_given_or_not() -> None:
 
     with pytest.raises(AuthorError, match="where it is given what was waited for"):
         authors.contract_of(Made, ASKED)
+
+
+@pytest.mark.anyio
+async def test_a_credential_is_handed_to_the_effect_that_names_it(tmp_path: Path) -> None:
+    """`call.secret` has what the effect names and nothing else; it is part of no error, and without it
+    nothing is begun."""
+    folder = tmp_path / "credentials"
+    folder.mkdir(mode=0o700)
+    for name, raw in (("token", b"s3cret-word"), ("other", b"of somebody else")):
+        (folder / name).write_bytes(raw)
+        (folder / name).chmod(0o400)
+
+    @resumed.effect("t.put", version=1, target="cms", approve=False, secrets=("token",))
+    class Made:
+        page: str
+
+        async def send(self, call: resumed.Call) -> resumed.Landed:
+            raise ConnectionError(f"{self.page}: {call.secret(self.page)!r} was not taken")
+
+        async def look_up(self, call: resumed.Call) -> resumed.Landed:
+            return resumed.Landed(call.secret("token").decode()[:2])
+
+    tool = PythonTool(Made, effects.contract_of(Made))
+
+    def run(page: str, credentials: Path | None = folder) -> frames.Run:
+        given = CallGiven(
+            effect="job/t.put/1.0", kind=ErrandKind.SEND, tool="t.put", version=1, operation_key=KEY,
+            fingerprint="0" * 64, arguments=json.dumps({"page": page}),
+        )  # fmt: skip
+        return frame("start", call=given, credentials=str(credentials or ""), scratch=str(tmp_path / "s"))
+
+    with pytest.raises(AuthorError, match="token") as masked:
+        await tool.send(run("token"), Trial())
+    with pytest.raises(AuthorError, match="asks for the credential 'other', and names token"):
+        await tool.send(run("other"), Trial())
+    without = await tool.send(run("token", None), Trial())
+
+    assert "s3cret" not in str(masked.value)
+    assert decisions.Landed(reference="s3") == await tool.look_up(run("token"), Trial())
+    assert isinstance(without, decisions.NotSent)
+    assert "cannot hand on the credential 'token'" in without.reason
+    assert isinstance(await tool.look_up(run("token", None), Trial()), decisions.Unsure)
 
 
 # ---- types ----------------------------------------------------------------------------------------------

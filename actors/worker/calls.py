@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import attrs
@@ -33,10 +34,13 @@ class Call:
     In `observe` before anything is stored, `key` is empty and `attempt` 0.
     """
 
-    def __init__(self, run: Run, contract: ToolContract) -> None:
+    def __init__(
+        self, run: Run, contract: ToolContract, secrets: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
         self._run = run
         self._call = run.call
         self._contract = contract
+        self._secrets = secrets
 
     def __repr__(self) -> str:
         return f"<call {self.key or 'of ' + self._contract.tool!r}>"
@@ -84,6 +88,14 @@ class Call:
     def body(self, of: Artifact) -> bytes:
         """The bytes of an artifact among the arguments; AuthorError when they are missing or damaged."""
         return read(of, self._run.artifacts)
+
+    def secret(self, name: str) -> bytes:
+        """The credential of that name, which the effect must name in its `secrets`; it is stored nowhere."""
+        found = self._secrets.get(name)
+        if found is None:
+            named = ", ".join(self._secrets) or "none"
+            raise AuthorError(f"{self._contract.tool} asks for the credential {name!r}, and names {named}")
+        return found
 
 
 class Sends(Protocol):

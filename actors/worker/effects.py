@@ -50,6 +50,7 @@ class EffectNote:
     check_first: bool | None
     about: str
     expects: str
+    secrets: tuple[str, ...]
 
 
 def by(
@@ -121,6 +122,7 @@ def effect(
     check_first: bool | None = None,
     about: str = "",
     expects: str = "",
+    secrets: tuple[str, ...] = (),
 ) -> Callable[[type[E]], type[E]]:
     """Declare a class as the effect `name`: its fields are the arguments, `send` does it.
 
@@ -131,7 +133,8 @@ def effect(
     there" may be relied on after that. With neither `dedup` nor a `look_up` an unknown outcome waits for a
     person, `owner` or the job's. `check_first` looks a call up before it is sent first: on where there is a
     `look_up` and no `dedup`. `about` is the field that names the business object, `expects` what should be
-    true afterwards, in words; `undo` names what takes it back, or it is `irreversible`.
+    true afterwards, in words; `undo` names what takes it back, or it is `irreversible`. `secrets` are the
+    names of credentials that it is handed, and no step of the workflow.
     """
     note = EffectNote(
         name=name,
@@ -152,6 +155,7 @@ def effect(
         check_first=check_first,
         about=about,
         expects=expects,
+        secrets=secrets,
     )
 
     def leave(declared: type[E]) -> type[E]:
@@ -204,6 +208,7 @@ def contract_of(kind: type) -> ToolContract:
         check_who(note.owner, f"{what}: owner")
     if note.undo and note.irreversible:
         raise AuthorError(f"{what}: it is irreversible, or undo says how it is taken back")
+    words(note.secrets, f"{what}: secrets")
     fields = _fields(kind, note, what)
     looks = _method(kind, "look_up", what)
     _method(kind, "send", what, needed=True)

@@ -1,5 +1,7 @@
 """A Python effect at work: in words when it is asked for, and made of the stored words when it is sent."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from resumed.schemas import decisions
@@ -8,9 +10,22 @@ from resumed.schemas.frames import Run
 from resumed.schemas.job import Source
 from resumed.schemas.ledger import ToolContract
 
-from . import calls, faulttext, offers, outcomes
+from . import calls, credentials, faulttext, offers, outcomes
 from .effects import note_of
 from .trial import Trial
+
+AGAIN = 60.0
+"""Seconds until a call is tried again that could not even be begun."""
+
+
+class _UnfitError(AuthorError):
+    """Nothing was begun: the stored words make no call, or a credential cannot be had."""
+
+
+def _masked(text: str, masks: tuple[bytes, ...]) -> str:
+    for mask in masks:
+        text = text.replace(mask.decode("utf-8", "replace"), "***")
+    return text
 
 
 class PythonTool:
@@ -22,7 +37,28 @@ class PythonTool:
 
     def _rebuilt(self, run: Run) -> Any:
         assert run.call is not None
-        return calls.rebuild(self._kind, run.call, run.artifacts)
+        try:
+            return calls.rebuild(self._kind, run.call, run.artifacts)
+        except AuthorError as error:
+            raise _UnfitError(str(error)) from None
+
+    @contextmanager
+    def _calling(self, run: Run) -> Iterator[calls.Call]:
+        """What an author's method is given; no credential is part of what it raises."""
+        note = note_of(self._kind)
+        assert note is not None
+        try:
+            stack = ExitStack()
+            handed = stack.enter_context(credentials.handed(run.credentials, note.secrets, run.scratch))
+        except credentials.AbsentError as error:
+            raise _UnfitError(str(error)) from None
+        with stack:
+            try:
+                yield calls.Call(run, self._contract, handed.values)
+            except Exception as error:
+                if not handed.values:
+                    raise
+                raise AuthorError(_masked(faulttext.of(error), handed.masks())) from None
 
     async def call(self, made: Any, run: Run, sources: tuple[Source, ...]) -> decisions.Call:
         """The words of one effect that a handler asks for; the target is read where its version binds."""
@@ -56,16 +92,22 @@ class PythonTool:
         del trial
         try:
             made = self._rebuilt(run)
-        except AuthorError as error:
-            return decisions.NotSent(reason=str(error), seconds=60.0)
-        said = await made.send(calls.Call(run, self._contract))
+            with self._calling(run) as call:
+                said = await made.send(call)
+        except _UnfitError as error:
+            return decisions.NotSent(reason=str(error), seconds=AGAIN)
         answer: decisions.Decided = self._spelled(said, outcomes.SEND_FORMS, "send", run)
         return answer
 
     async def look_up(self, run: Run, trial: Trial) -> decisions.Landed | decisions.Absent | decisions.Unsure:
         """Whether the target has it."""
         del trial
-        said = await self._rebuilt(run).look_up(calls.Call(run, self._contract))
+        try:
+            made = self._rebuilt(run)
+            with self._calling(run) as call:
+                said = await made.look_up(call)
+        except _UnfitError as error:
+            return decisions.Unsure(reason=str(error))
         answer: decisions.Landed | decisions.Absent | decisions.Unsure
         answer = self._spelled(said, outcomes.LOOK_UP_FORMS, "look_up", run)
         return answer
@@ -77,7 +119,8 @@ class PythonTool:
 
     async def observed(self, made: Any, run: Run) -> str:
         """The same for an effect that is not stored yet."""
-        said = await made.observe(calls.Call(run, self._contract))
+        with self._calling(run) as call:
+            said = await made.observe(call)
         if not isinstance(said, str):
             raise AuthorError(f"{self._contract.tool}.observe returned {type(said).__name__}, expected text")
         return said
