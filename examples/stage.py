@@ -46,6 +46,10 @@ class Stage:
             )
         return self.process.pid
 
+    def is_ready(self) -> bool:
+        """Whether a job may be handed in."""
+        return (self.state / "incoming").is_dir() and self.socket.exists()
+
     def kill(self) -> None:
         """SIGKILL to the daemon."""
         assert self.process is not None

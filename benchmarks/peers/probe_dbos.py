@@ -67,11 +67,11 @@ def ask(workflow: Any, name: str) -> tuple[Any, str]:
     return handle, DBOS.get_event(name, "draft", timeout_seconds=WAIT)
 
 
-def approve(handle: Any) -> bool:
+def approve(handle: Any) -> tuple[bool, str]:
     """Sends the decision; the workflow ends with it, so it does not ask again."""
     DBOS.send(handle.workflow_id, "approve", topic="decision")
     handle.get_result()
-    return False
+    return False, ""
 
 
 def main() -> None:

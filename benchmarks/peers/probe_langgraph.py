@@ -138,10 +138,10 @@ def main() -> None:
                 tell(library, name, asked.shown, partial(approve, asked, answer), target)
 
 
-def approve(asked: Asked, answer: Any) -> bool:
+def approve(asked: Asked, answer: Any) -> tuple[bool, str]:
     """Answers; whether the library asks again."""
     after = asked.resume(answer)
-    return bool(after and after.get("__interrupt__"))
+    return bool(after and after.get("__interrupt__")), ""
 
 
 if __name__ == "__main__":

@@ -38,13 +38,14 @@ class Published:
         return self.target.read(PAGE) if self.target.counts()["pages"] else ""
 
 
-def tell(library: str, way: str, shown: str, approve: Callable[[], bool], target: Published) -> None:
-    """Approves (True: it asks again), and says what that published."""
-    again, said = False, ""
+def tell(
+    library: str, way: str, shown: str, approve: Callable[[], tuple[bool, str]], target: Published
+) -> None:
+    """Approves, which says whether it is asked again and what was answered; and says what that published."""
     try:
-        again = approve()
+        again, said = approve()
     except Exception as error:  # noqa: BLE001 - whatever a library says to it is its answer
-        said = f"{type(error).__name__}: {error}"[:200]
+        again, said = False, f"{type(error).__name__}: {error}"[:200]
     counts = target.target.counts()
     line = {
         "probe": "stale approval",

@@ -102,7 +102,7 @@ def play(stage: Cards, items: list[tuple[str, Path]]) -> dict[str, Any] | None:
     deadline = time.monotonic() + WITHIN
     tell(f"a daemon was started (process {stage.start()})")
     try:
-        wait_for(lambda: (stage.state / "incoming").is_dir() and stage.socket.exists(), deadline)
+        wait_for(stage.is_ready, deadline)
         stage.hand_in(items)
         tell(f"a job file with {len(items)} items was dropped into {stage.state / 'incoming'}")
         for share in SHARES:

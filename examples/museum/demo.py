@@ -155,8 +155,8 @@ def as_person(person: Person, words: list[str]) -> Told:
     if child == 0:
         code = 70
         try:
-            os.dup2(theirs, 1)
-            os.dup2(theirs, 2)
+            # Anew: our own may be a file, and remember its place in it.
+            sys.stdout = sys.stderr = open(theirs, "w", closefd=False)  # noqa: SIM115 - until the end
             os.setgroups([person.gid])
             os.setgid(person.gid)
             os.setuid(person.uid)
@@ -182,7 +182,7 @@ def play(stage: Museum, counted: dict[str, Any]) -> None:
     )
     stage.start()
     tell(f"a daemon was started; {stage.curator.name} is its curator")
-    wait_for(lambda: (stage.state / "incoming").is_dir() and stage.socket.exists(), deadline)
+    wait_for(stage.is_ready, deadline)
     spent = published_once(stage, deadline)
     spent_approval(stage, spent)
     changed_draft(stage, counted, deadline)
