@@ -51,7 +51,7 @@ NOT_DONE = {
     "too_large": "record what it did: it is too large for one line",
     "effect_unknown": "send again, or go on with what depends on it: nobody can tell whether it landed",
     "conflict": "go on: what is said of one of its effects does not agree",
-    "effect_held": "let one of its effects go: nobody can tell now whether it may",
+    "effect_held": "let one of its effects go: it may not now, or nobody can tell whether it may",
     "secrets": "ask for its effect: a secret that it needs is not there",
     "call": "ask for its effect: no call can be made of what the step before left",
     reckoning.CLOCK: "go by a clock that cannot be right",
@@ -211,11 +211,14 @@ def _wakes(snapshot: Snapshot, row: JobRow, now: Instant) -> Iterable[WhyWake]:
     if status is Status.HELD:
         others = [wait.event for wait in snapshot.waits if wait.obstacle in schedule.PASSING]
         owner = snapshot.hold.owner if snapshot.hold else row.owner
-        more = f"or {', '.join(others)} coming back" if others else "and nothing else"
+        asking = tuple(_asking(snapshot, now))
+        more = "" if asking else ", and nothing else"
+        if others:
+            more = f", or {', '.join(others)} coming back"
         if row.hold == reckoning.CLOCK:
-            more = "or the clock, once it is known"
-        yield WhyWake(said=f"{owner}, {more}")
-        yield from _asking(snapshot, now)
+            more = ", or the clock, once it is known"
+        yield WhyWake(said=f"{owner}{more}")
+        yield from asking
     elif status is Status.PAUSED:
         yield WhyWake(said="whoever lets it go on, and nothing else")
     elif status is Status.READY:
@@ -251,7 +254,10 @@ def _asking(snapshot: Snapshot, now: Instant) -> Iterable[WhyWake]:
     if any(kind is ErrandKind.LOOK_UP for _, kind in errands.wanted(snapshot, now)):
         yield WhyWake(said="a free worker, to ask its target")
     if snapshot.effects.unsettled and (at := errands.next_moment(snapshot, now)) is not None:
-        yield WhyWake(said="its target, which is asked again", at=spell(at.wall))
+        rows = [row for row in snapshot.effects.live() if row.not_before == at]
+        asked = any(row.state is EffectState.UNKNOWN and not row.resend for row in rows)
+        said = "its target, which is asked again" if asked else "one of its effects, which is tried again"
+        yield WhyWake(said=said, at=spell(at.wall))
 
 
 def _not_done(snapshot: Snapshot, status: Status) -> Iterable[str]:

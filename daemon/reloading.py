@@ -83,7 +83,7 @@ class Reloading:
         before = self.config
         differs = [each.name for each in fields(Config) if _differ(found, before, each.name)]
         live = [name for name in differs if name in LIVE]
-        said = [f"{name} is {_spell(found, name)} now" for name in live]
+        said = [f"{name} now: {_spell(found, name)}" for name in live]
         problems = [
             f"{name} stays {_spell(before, name)} until the daemon is restarted"
             for name in differs
@@ -107,7 +107,7 @@ class Reloading:
 def _spell(config: Config, name: str) -> str:
     """A value for people; of grants their number, since each is a table of its own."""
     value = getattr(config, name)
-    return f"{len(value)} in number" if isinstance(value, tuple) else str(value)
+    return str(len(value)) if isinstance(value, tuple) else str(value)
 
 
 def _differ(one: Config, other: Config, name: str) -> bool:

@@ -331,6 +331,17 @@ def test_confirming_that_nothing_runs_is_named_as_that() -> None:
     assert possible.NOT_GONE == means["resume"]
 
 
+def test_what_is_tried_again_is_not_said_to_wait_for_a_person_alone() -> None:
+    """A call that may not go now is judged again by itself: whoever reads why is told so, and when."""
+    play = effects_kit.asked()
+    play.grant(facts=evolve(effects_kit.FACTS, requester=False))
+    seen = view(play)
+
+    assert "held" == seen.row.status.value
+    assert ["anna", "one of its effects, which is tried again"] == [wake.said for wake in seen.wakes]
+    assert seen.wakes[-1].at
+
+
 def test_deadline_wakes_too() -> None:
     """A job with a deadline says when that ends it."""
     play = Play.of("a", deadline=50)

@@ -166,8 +166,8 @@ def test_everything_is_read_again_at_a_signal_or_a_request(service: Service) -> 
     assert "expected 1 to 1000, got 0 @ $.workers" in faulty.stderr
     assert 1 == changed.returncode
     assert {
-        "stop_timeout is 3.0 now",
-        "workers is 2 now",
+        "stop_timeout now: 3.0",
+        "workers now: 2",
         "the workflows were read again: deaf, env, say, slow",
     } == set(changed.stdout.splitlines())
     assert f"! incoming stays {service.state}/incoming until the daemon is restarted\n" == changed.stderr
