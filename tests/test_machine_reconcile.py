@@ -291,6 +291,16 @@ def test_a_key_forgotten_while_the_job_waited_is_judged_again_when_it_goes() -> 
     )
 
 
+def test_a_paused_job_that_only_waits_to_send_again_is_paused() -> None:
+    """Nothing of it goes on by itself: a person must let it go on."""
+    play = unknown(DEDUP)
+    play.does(events.Pause(by=ANNA))
+
+    assert Status.PAUSED is standing.status(play.snapshot, play.now)
+    assert "paused by anna" == standing.why(play.snapshot, play.now)
+    assert play.now == standing.since(play.snapshot)
+
+
 def test_resends_come_ever_more_slowly() -> None:
     """A target that never answers is not sent the same call every half minute for a day."""
     play = unknown(evolve(DEDUP, key_lifetime=86_400.0))

@@ -14,7 +14,9 @@ MOST = 3
 
 
 def _unknown(snapshot: Snapshot) -> list[Effect]:
-    return [row for row in snapshot.effects.live() if row.state is EffectState.UNKNOWN]
+    """What is being settled: not what only waits to be sent again, in a job that a person has paused."""
+    rows = [row for row in snapshot.effects.live() if row.state is EffectState.UNKNOWN]
+    return rows if snapshot.pause is None else [row for row in rows if not row.resend]
 
 
 def status(snapshot: Snapshot) -> Status | None:
