@@ -53,6 +53,7 @@ NOT_DONE = {
     "conflict": "go on: what is said of one of its effects does not agree",
     "effect_held": "let one of its effects go: it may not now, or nobody can tell whether it may",
     "secrets": "ask for its effect: a secret that it needs is not there",
+    "http": "ask for its effect: its worker has no client to speak HTTP with",
     "call": "ask for its effect: no call can be made of what the step before left",
     reckoning.CLOCK: "go by a clock that cannot be right",
     breaker.BREAKER: "try any more: each try fails with the same reason",
