@@ -67,7 +67,8 @@ class Grants:
 class Target:
     """The other system: what was written to it, by operation key."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: tuple[decisions.Call, ...] = (CALL,)) -> None:
+        self.calls = calls
         self.pages: list[str] = []
         self.checks = 0
 
@@ -88,7 +89,7 @@ class Target:
     def _step(self, frame: frames.Run) -> decisions.Answer:
         steps: dict[str, decisions.Decided] = {
             "start": fan_out(),
-            "work": decisions.Performing(calls=(CALL,), then="check"),
+            "work": decisions.Performing(calls=self.calls, then="check"),
             "finish": decisions.Finished(),
         }
         decided = steps.get(frame.step)
@@ -153,7 +154,7 @@ def _waits(one: World, job: str) -> bool:
 
 def yes(who: Person, effect: Effect, **more: Any) -> events.Approve:
     """Their yes."""
-    return events.Approve(by=who, subject=effect.id, fingerprint=effect.fingerprint, **more)
+    return events.Approve(by=who, **({"subject": effect.id, "fingerprint": effect.fingerprint} | more))
 
 
 def no(who: Person, effect: Effect, **more: Any) -> events.Deny:
@@ -387,6 +388,46 @@ def test_what_was_allowed_leaves_once_and_the_yes_says_for_what(backend: str) ->
             assert isinstance(other, Refusal)
 
     cases.play(backend, case)
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_c09_of_two_calls_the_one_that_was_named_goes(backend: str, seed: int, same: bool) -> None:
+    """C09: a restart between request and decision; what names only the job is refused with both ids, one id
+    with the other's fingerprint is refused, and exactly the one that was allowed is sent."""
+    arguments = ['{"n":1}', '{"n":1}' if same else '{"n":2}']
+
+    async def case(root: Any) -> None:
+        target = Target(tuple(decisions.Call(tool="cms.publish", arguments=text) for text in arguments))
+        async with cases.made(root, seed=seed, says=target.says, contracts=[contract()]) as one:
+            await begin(one)
+            await one.admit("job-0", ["a"])
+            await one.until(lambda: _waits(one, "job-0"))
+            first, second = snapshot_of(one, "job-0").effects
+            assert first.operation_key != second.operation_key
+            await one.kill()
+            await begin(one)
+            await one.until(lambda: _waits(one, "job-0"))
+            tell = one.daemon.jobs.tell
+            unnamed = await answer(one, tell, "job-0", yes(BO, second, subject=""))
+            assert isinstance(unnamed, Refusal)
+            assert all(each.id in unnamed.reason for each in (first, second))
+            if not same:
+                crossed = await answer(one, tell, "job-0", yes(BO, second, subject=first.id))
+                assert isinstance(crossed, Refusal)
+                assert "fingerprint" == crossed.code
+            entry = one.entry("job-0")
+            assert entry is not None
+            short = next(row.id for row in entry.asks if row.subject == second.id)
+            told = await answer(one, tell, "job-0", yes(BO, second, subject=short))
+            assert isinstance(told, Told), told
+            await one.until(lambda: bool(target.pages) and is_still(one, "job-0"))
+            states = [row.state for row in snapshot_of(one, "job-0").effects]
+            assert [second.operation_key] == target.pages
+            assert [EffectState.PROPOSED, EffectState.CONFIRMED] == states
+            await end(one)
+
+    cases.play(backend, case, seed)
 
 
 BETWEEN = {"just before": (-1, 1), "exactly then": (0, 0), "just after": (1, 0)}
