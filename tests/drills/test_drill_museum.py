@@ -6,8 +6,6 @@ import pwd
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +41,6 @@ def test_demo_publishes_once_what_was_approved(open_folder: Path) -> None:
         "stale_approval_published": 0,
         "wrong_approver_published": 0,
     } == json.loads(ran.stdout.splitlines()[-1])
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[Target]:
-    memory = os.access("/dev/shm", os.W_OK)
-    with tempfile.TemporaryDirectory(prefix="resumed-cms-", dir="/dev/shm" if memory else tmp_path) as root:
-        made = Target(Path(root))
-        made.start()
-        try:
-            yield made
-        finally:
-            made.kill()
 
 
 def put_up(daemon: Daemon, folder: Path, target: Target, installed: str) -> None:

@@ -9,7 +9,6 @@ the content system's: its pages, and its own record of which fault came to pass.
 import os
 import random
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -210,15 +209,12 @@ class Lab:
 
 
 @pytest.fixture
-def lab(daemon: Daemon, tmp_path: Path) -> Iterator[Lab]:
-    # In memory where that can be had, and not within the daemon's folder, which marks what is the daemon's.
-    memory = os.access("/dev/shm", os.W_OK)
-    with tempfile.TemporaryDirectory(prefix="resumed-cms-", dir="/dev/shm" if memory else tmp_path) as root:
-        made = Lab(daemon, Path(root), seed=20_26)
-        try:
-            yield made
-        finally:
-            made.close()
+def lab(daemon: Daemon, cms_folder: Path) -> Iterator[Lab]:
+    made = Lab(daemon, cms_folder, seed=20_26)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.mark.parametrize("kill", KILLS)
