@@ -14,7 +14,7 @@ from resumed.actors import scratch
 from resumed.actors.worker import credentials
 from resumed.actors.worker.runlog import MASK, RunLog
 from resumed.schemas import frames
-from resumed.schemas.decisions import Accepted, HoldBack, Landed, NotSent, TryAgain, Unsure
+from resumed.schemas.decisions import Accepted, Asking, HoldBack, Landed, NotSent, TryAgain, Unsure
 from resumed.schemas.ledger import ErrandKind
 
 pytestmark = pytest.mark.anyio
@@ -250,6 +250,22 @@ async def test_a_log_hides_credentials_however_they_come(case: str, tmp_path: Pa
             log.write(piece)
 
     assert b"--- head ---\n" + expected + b"\n" == (tmp_path / "log").read_bytes()
+
+
+async def test_a_reason_of_its_own_does_not_tell_a_credential(tmp_path: Path) -> None:
+    """What a program writes into its result file becomes a reason or a question: without the value."""
+    vault = secret_folder(tmp_path / "vault", model=OTHER)
+    script = 'echo "{{\\"$2\\": \\"not with $(cat "$1")\\"}}" > "$RESUMED_RESULT"; exit 1'
+    found = []
+    for number, word in enumerate(("reason", "question")):
+        run = argv("sh", "-c", script, "sh", "{secrets.model}", word)
+        toml = STEP.replace('run = ["true"]', f'run = {run}\nsecrets = ["model"]')
+        (tmp_path / word).mkdir()
+        async with desk(tmp_path / word, contract(toml)) as made:
+            found.append((await made.run("draft", number=number, credentials=vault)).answer.decided)
+
+    assert TryAgain(reason="not with (a credential)", code="exit-1") == found[0]
+    assert Asking(text="not with (a credential)", then="draft") == found[1]
 
 
 async def test_a_failing_step_does_not_tell_its_credential(tmp_path: Path) -> None:

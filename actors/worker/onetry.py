@@ -12,7 +12,17 @@ import anyio.to_thread
 from attrs import evolve, frozen
 
 from resumed.schemas import templates
-from resumed.schemas.decisions import CutOff, Decided, HoldBack, Later, Offer, TryAgain
+from resumed.schemas.decisions import (
+    Asking,
+    CutOff,
+    Decided,
+    Failed,
+    HoldBack,
+    Later,
+    LeftOut,
+    Offer,
+    TryAgain,
+)
 from resumed.schemas.frames import Run
 from resumed.schemas.workflow import ProgramStep
 
@@ -62,11 +72,20 @@ async def run(
         log.mask(handed.masks())
         try:
             programs = _Programs(run, step, given, trial, log, handed.folder)
-            return await programs.result()
+            return _hiding(await programs.result(), log)
         except (_EndedError, staging.UnfitError) as ended:
             if isinstance(ended, staging.UnfitError):
                 log.note(faulttext.clean(getattr(ended.decided, "reason", ""), 300))
-            return ended.decided
+            return _hiding(ended.decided, log)
+
+
+def _hiding(found: Decided | Done, log: RunLog) -> Decided | Done:
+    """What was decided, without the credentials that a program put into its reason or its question."""
+    if isinstance(found, Asking):
+        return evolve(found, text=log.clean_text(found.text))
+    if isinstance(found, TryAgain | HoldBack | Later | Failed | LeftOut | CutOff):
+        return evolve(found, reason=log.clean_text(found.reason))
+    return found
 
 
 class _Programs:

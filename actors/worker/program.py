@@ -141,7 +141,9 @@ class _Pipe:
                 return
 
     def last_line(self) -> str:
-        lines = bytes(self.kept).decode("utf-8", "replace").replace("\x00", "\ufffd").split("\n")
+        lines = (
+            self._log.clean(bytes(self.kept)).decode("utf-8", "replace").replace("\x00", "\ufffd").split("\n")
+        )
         return next((line.strip()[-_LINE:] for line in reversed(lines) if line.strip()), "")
 
 
@@ -232,7 +234,7 @@ async def run(call: Call, log: RunLog, trial: Trial) -> Ended:
         status=process.returncode,
         stdout=bytes(out.kept),
         printed=out.size,
-        last_line=log.clean_text(said if silent else err.last_line()),
+        last_line=said if silent else err.last_line(),
         silent=silent,
         spooled=spooled,
     )
