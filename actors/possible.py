@@ -42,8 +42,9 @@ ABSENT = (
     "it never arrived, and will not; it is sent again",
     "it never arrived, and will not; it is asked about anew",
 )
+NEVER = "it never arrived, and will not"
 """What the two ways to settle an effect say: that it landed; and that it is absent, where nobody is asked
-whether it may go, and where somebody is."""
+whether it may go, where somebody is, and where its job is being ended."""
 NOT_GONE = "say that nothing of it runs any more, and go on"
 
 
@@ -81,6 +82,8 @@ def _settling(command: str, snapshot: Snapshot) -> tuple[str, str]:
     if name.startswith("-"):
         said = asks.short(snapshot.job.id, AskKind.SETTLE, name, effect.dispatches)
     means = ABSENT[effect.gate is not None] if word == "absent" else LANDED
+    if word == "absent" and (snapshot.cancel is not None or snapshot.expiry is not None):
+        means = NEVER
     return f"{before}{said} --{word} --{rest}", means
 
 

@@ -10,7 +10,7 @@ from resumed.actors import possible, views, whyasked
 from resumed.actors.machine import errands, standing
 from resumed.schemas import decisions
 from resumed.schemas.effecttable import EffectTable
-from resumed.schemas.job import Hold, Status
+from resumed.schemas.job import Hold, Mark, Status
 from resumed.schemas.ledger import Effect, EffectState
 from resumed.schemas.snapshot import Snapshot
 
@@ -56,6 +56,8 @@ def test_what_settles_a_call_is_bound_to_the_record_that_was_read() -> None:
 
     assert 2 == len(told)
     assert all(each.command.endswith(f" --record {held.sequence}") for each in told)
+    ended = evolve(held, cancel=Mark(by="bo", at=make.m(9)))
+    assert possible.NEVER == possible.possible(ended, standing.status(ended, make.m(10)))[1].means
     gated = held.effects[UNKNOWN.id].gate is not None
     assert [each.means for each in told] == [possible.LANDED, possible.ABSENT[gated]]
 
