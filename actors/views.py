@@ -24,7 +24,7 @@ def row(snapshot: Snapshot, now: Instant) -> JobRow:
     job, count = snapshot.job, snapshot.items.count
     status = standing.status(snapshot, now)
     wakes = due.next_start(snapshot, now) if status is Status.WAITING else None
-    if status is Status.RECONCILING:
+    if wakes is None and status in (Status.WAITING, Status.RECONCILING) and not snapshot.waits:
         wakes = errands.next_moment(snapshot, now)
     expected = pace.expected(snapshot, now) if status is Status.RUNNING else 0
     waiting = asks.tally(snapshot)
@@ -81,7 +81,8 @@ def _needs(snapshot: Snapshot, status: Status, now: Instant, waiting: list[Tally
         # When, stands in `wakes`: a parked job's row is made once.
         if any(row.kind is WaitKind.BREAKER for row in snapshot.waits):
             return "too many failures: tries one"
-        return "starts" if snapshot.waits else "tries again" if due.next_start(snapshot, now) else ""
+        tries = due.next_start(snapshot, now) or errands.next_moment(snapshot, now)
+        return "starts" if snapshot.waits else "tries again" if tries else ""
     if status is Status.RECONCILING:
         rows = [row for row in snapshot.effects.live() if row.state is EffectState.UNKNOWN]
         return f"asks {' and '.join(sorted({row.target.partition(' ')[0] for row in rows}))} again"

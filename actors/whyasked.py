@@ -73,4 +73,7 @@ def not_done(snapshot: Snapshot) -> str:
         return "send anything that nobody has allowed"
     if AskKind.REVIEW in kinds:
         return "go on with a draft that nobody has accepted"
-    return "go on without an answer" if AskKind.ANSWER in kinds else ""
+    if AskKind.ANSWER in kinds:
+        return "go on without an answer"
+    unseen = any(effect.code == "check" for effect in snapshot.effects.live())
+    return "send what it could not look at first" if unseen else ""

@@ -30,6 +30,12 @@ def clean(text: object, longest: int = LONGEST) -> str:
     return cut("".join(parts), longest)
 
 
+def sentence(text: str, longest: int = LONGEST) -> str:
+    """A reason on one line: of an author's error its first line, without the places that it came through
+    (--json has them); other ends of lines are gaps."""
+    return clean(" ".join(text.partition("\n  at ")[0].split("\n")), longest)
+
+
 def _is_fine(one: str) -> bool:
     return one.isprintable() and (one.isascii() or not only_ascii())
 

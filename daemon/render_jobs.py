@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .letters import clean, cut, wrap
+from .letters import clean, cut, sentence, wrap
 from .render import ITEM_GLYPHS, facts, glyph_of, hour_of, local, moment, paint, size, stamp, table
 
 
@@ -69,7 +69,7 @@ def job_view(view: dict[str, Any], now: float, width: int, colour: bool, everyth
     glyph = glyph_of(row)
     head = f"{glyph} {clean(row['id'])} is {row['status']} since {hour_of(row['since'], now)}"
     # An ended job's reason may say no more than its status.
-    why = "" if view["reason"] == f"it is {row['status']}" else clean(view["reason"])
+    why = "" if view["reason"] == f"it is {row['status']}" else sentence(view["reason"])
     lines = [paint(line, glyph, colour) for line in wrap(f"{head}: {why}" if why else head, width)]
     known = {
         "title": row["title"],
@@ -123,7 +123,7 @@ def item_table(
             str(item["tries"]),
             moment(item["ended"] or item["started"], now),
             size(item["size"]) if item["output"] else "-",
-            clean(why_of(item), 80),
+            sentence(why_of(item), 80),
         ]
         for item in shown
     ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from . import grammar
-from .letters import clean, columns, pad, wrap
+from .letters import clean, columns, pad, sentence, wrap
 from .render import NAME, glyph_of, hour_of, local, paint, time_of_day
 
 LEAST = 20
@@ -17,7 +17,7 @@ def why_view(answer: dict[str, Any], now: float, width: int, colour: bool) -> li
     why = answer["why"]
     row = why["row"]
     head = f"{clean(row['id'])} is {row['status']} since {hour_of(row['since'], now)}"
-    said = f"{head}: {clean(why['reason'], 600).removesuffix('.')}" if why["reason"] else head
+    said = f"{head}: {sentence(why['reason'], 600).removesuffix('.')}" if why["reason"] else head
     lines = [paint(line, glyph_of(row), colour) for line in wrap(f"{said}.", width)]
     lines += _events(why["events"], now, width)
     checks = "  ".join(_check(check) for check in why["checks"])
@@ -40,7 +40,7 @@ def _events(events: list[dict[str, Any]], now: float, width: int) -> list[str]:
     lines = []
     for time, event in zip(times, events, strict=True):
         first = f" {time:<{wide}}  {pad(clean(event['word'], 20), max(word, NAME))}  "
-        parts = wrap(clean(event["said"], 400), room)
+        parts = wrap(sentence(event["said"], 400), room)
         if below:
             lines += [first.rstrip(), *(f"    {part}" for part in parts)]
             continue
@@ -137,7 +137,7 @@ def history_rows(rows: list[dict[str, Any]], width: int, widths: list[int]) -> l
 def _rest(row: dict[str, Any]) -> str:
     """What stands behind the columns: the reason, what was started and stopped with it, what was kept."""
     named = {name: ", ".join(clean(one, 60) for one in row[name]) for name in ("started", "stopped")}
-    parts = [clean(row["reason"], 400), *(f"{name} {said}" for name, said in named.items() if said)]
+    parts = [sentence(row["reason"], 400), *(f"{name} {said}" for name, said in named.items() if said)]
     if row["evidence"]:
         parts.append(f"kept {clean(row['evidence'], 200)}")
     return "; ".join(part for part in parts if part)

@@ -75,6 +75,17 @@ def test_list_says_who_is_asked_again_and_when() -> None:
     assert (Status.RECONCILING, "asks cms again", again.wall) == (row.status, row.needs, row.wakes)
 
 
+def test_what_could_not_be_looked_at_first_is_tried_again() -> None:
+    """A check that failed keeps a call from leaving: why and the list say so, and when it is made again."""
+    play = effects_kit.asked(tools=(evolve(effects_kit.TOOL, check_first=True),))
+    play.grant()
+    play.says(effects_kit.CALL, decisions.Checked(problem="503"))
+    row = views.row(play.snapshot, play.now)
+
+    assert (Status.WAITING, "tries again", True) == (row.status, row.needs, row.wakes > play.now.wall)
+    assert "send what it could not look at first" == whyasked.not_done(play.snapshot)
+
+
 AWKWARD = {
     "a b's/cms.publish/1.0": "'a b'\"'\"'s/cms.publish/1.0'",
     "x --absent/cms.publish/1.0": "'x --absent/cms.publish/1.0'",

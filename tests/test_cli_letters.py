@@ -31,6 +31,19 @@ WIDE = {
 }
 
 
+SENTENCES = {
+    "RuntimeError: 503\n  at /srv/label.py:37 in look_up\n  at /srv/x.py:1 in y": "RuntimeError: 503",
+    "two\nlines": "two lines",
+    "\x1b[2Jgone": "\\x1b[2Jgone",
+}
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_reason_is_one_line(text: str) -> None:
+    """Of an author's error only what it says; nothing that a terminal would obey."""
+    assert SENTENCES[text] == letters.sentence(text)
+
+
 @pytest.mark.parametrize("case", WIDE)
 def test_columns_are_those_of_a_terminal(case: str) -> None:
     """A wide letter takes two columns and a mark none; a cell is filled up and cut by columns."""
