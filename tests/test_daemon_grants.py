@@ -133,3 +133,22 @@ def test_unknown_names_are_told_by_check_config_and_refuse_nothing(tmp_path: Pat
     assert 0 == ran.returncode, ran
     assert "! the user no-such-user-here of a grant is not known to this host" in ran.stdout
     assert "root" not in ran.stdout.splitlines()[0]
+
+
+def test_bounds_of_approvals_are_told_by_check_config(tmp_path: Path) -> None:
+    """It says which bounds hold, and who in them the host does not know."""
+    file = tmp_path / "resumed.toml"
+    only = '[[approvals.only]]\nby = ["group:no-such-group-here", "user:root"]\n'
+    file.write_text(f'[approvals]\nvalid_for = "12h"\nnot_requester = true\n{only}')
+    file.chmod(0o600)
+    (tmp_path / "workflows.d").mkdir(mode=0o755)
+    flags = [f"--{name}={tmp_path / place}" for name, place in PLACES.items()]
+    command = [sys.executable, "-m", "resumed.daemon.main", "check-config", f"--config={file}", *flags]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert 0 == ran.returncode, ran
+    assert "! group:no-such-group-here of approvals is not known to this host" in ran.stdout
+    assert "approvals: a yes is good for 12h00m at most, never the requester" in ran.stdout
+
+
+PLACES = {"state": "state", "socket": "socket", "workflows": "workflows.d"}

@@ -153,7 +153,8 @@ def test_everything_is_read_again_at_a_signal_or_a_request(service: Service) -> 
     settings.write_text('workers = 0\nstop_timeout = "3s"\n')
     settings.chmod(0o600)
     faulty = reload(service)
-    settings.write_text('workers = 2\nstop_timeout = "3s"\nincoming = "elsewhere"\n')
+    bounds = "[approvals]\nquorum = 2\n"
+    settings.write_text(f'workers = 2\nstop_timeout = "3s"\nincoming = "elsewhere"\n{bounds}')
     (service.workflows / "env.toml").write_text(ENVIRON)
     (service.workflows / "env.toml").chmod(0o644)
     changed = reload(service)
@@ -168,6 +169,7 @@ def test_everything_is_read_again_at_a_signal_or_a_request(service: Service) -> 
     assert {
         "stop_timeout now: 3.0",
         "workers now: 2",
+        "approvals now: 2 must say yes at least",
         "the workflows were read again: deaf, env, say, slow",
     } == set(changed.stdout.splitlines())
     assert f"! incoming stays {service.state}/incoming until the daemon is restarted\n" == changed.stderr
