@@ -34,6 +34,7 @@ from resumed.actors.machine.approvals import Word
 from resumed.actors.machine.verdict import Unchanged
 from resumed.schemas import conditions, events, keys
 from resumed.schemas.approvals import ApprovalRule, Facts
+from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.job import Budget, Person
 from resumed.schemas.ledger import EffectState
 from resumed.schemas.limits import Limits
@@ -231,6 +232,18 @@ def test_a_call_may_be_named_in_short(case: str) -> None:
     play.does(approve(play, BO, "b", subject=NAMES[case](play)))
 
     assert (False, True) == tuple(gate_of(play, name).met is not None for name in "ab")
+
+
+def test_a_job_that_asks_nothing_says_so_and_no_more() -> None:
+    """Where nothing is asked, no name would be better than none; what was decided stands in the history."""
+    play = gated("a")
+    play.does(deny(play, BO, "a"))
+    refusal = asks.resolve(play.snapshot, "approve", "", frozenset({asks.AskKind.APPROVE}))
+    assert isinstance(refusal, Refusal)
+
+    job = play.snapshot.job.id
+    assert f"cannot approve {job}: it asks nobody anything now" == refusal.reason
+    assert (f"resumectl history {job}",) == refusal.commands
 
 
 def test_short_ids_are_the_same_in_every_list_and_anew_in_every_round() -> None:
@@ -556,7 +569,9 @@ def test_a_call_outside_the_condition_has_no_gate_unless_it_repeats_one() -> Non
     small = proposed(play, "job/pay/1.0", "", arguments='{"amount":5}', tool={"approve": rule})
     free = proposed(play, "job/pay/1.1", "", tool={"approve": None})
     again = proposed(play, "job/pay/1.2", "", tool={"approve": None}, again="REF-1")
+    shown = evolve(play.snapshot, effects=EffectTable([again]))
 
+    assert [f"{asks.words(again)}, again after REF-1"] == [row.what for row in asks.asks(shown, play.now)]
     assert (None, None) == (small.gate, free.gate)
     assert again.gate is not None
 

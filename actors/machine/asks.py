@@ -163,7 +163,8 @@ def _row(snapshot: Snapshot, asked: Asked, given: list[Approval], in_force: InFo
         tool, gate = snapshot.contract.tool(effect.tool), effect.gate
         rule = ApprovalRule() if tool is None else in_force(effect.tool, approvals.rule_of(tool))
         assert gate is not None
-        return _gated(snapshot, asked, gate, rule, given, words(effect), effect.fingerprint)
+        what = f"{words(effect)}, again after {effect.again}" if effect.again else words(effect)
+        return _gated(snapshot, asked, gate, rule, given, what, effect.fingerprint)
     return _settle(snapshot, asked, effect)
 
 
@@ -279,7 +280,7 @@ def resolve(standing: Standing, verb: str, name: str, kinds: frozenset[AskKind])
         return found
     now = sorted((each for each in _open(standing) if each.kind in kinds), key=lambda each: each.subject)
     if not name:
-        return _refused(standing, verb, "which", "it does not say which of what it asks", now)
+        return _refused(standing, verb, "which", "it does not say which of what it asks" if now else "", now)
     past = [each for each in _all(standing) if each.kind in kinds]
     for pool in (now, past):
         if exact := [each for each in pool if each.subject == name]:
@@ -334,4 +335,6 @@ def _refused(standing: Standing, verb: str, code: str, reason: str, found: list[
     names = [f"{each.id} ({each.kind} {each.subject or 'the job'})" for each in found[:MOST_NAMED]]
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     asked = f"it asks {', '.join(names)}{more}" if names else "it asks nobody anything now"
-    return Refusal(code=code, reason=f"cannot {verb} {job}: {reason}; {asked}", commands=("resumectl inbox",))
+    said = f"cannot {verb} {job}: {reason}; {asked}" if reason else f"cannot {verb} {job}: {asked}"
+    commands = ("resumectl inbox",) if names else (f"resumectl history {job}",)
+    return Refusal(code=code, reason=said, commands=commands)
