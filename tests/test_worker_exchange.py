@@ -4,7 +4,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import anyio
@@ -83,6 +83,20 @@ async def test_nobody_listens() -> None:
     found = await said(Request(method="PUT", url=f"http://127.0.0.1:{free_port()}/x", body=b"x"))
 
     assert isinstance(found, NotBegunError)
+
+
+async def test_a_host_that_never_answers_was_not_written_to() -> None:
+    """Where no connection comes about in time nothing has left: that is known, and not unknown."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, ExitStack() as full:
+        # Its queue is full: what asks for a connection from here on hears nothing.
+        for _ in range(4):
+            waiting = full.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        found = await said(Request(method="PUT", url=f"http://127.0.0.1:{server.getsockname()[1]}/x"), 1.0)
+
+    assert isinstance(found, NotBegunError)
+    assert "ConnectTimeout" in str(found)
 
 
 async def test_nobody_is_there_by_that_name() -> None:

@@ -65,7 +65,8 @@ def client(url: str, seconds: float) -> Any:
         verify=ssl.create_default_context() if url.startswith("https:") else False,
         trust_env=False,
         follow_redirects=False,
-        timeout=httpx.Timeout(seconds),
+        # Half of it for the connection: whoever cannot be reached was surely not written to.
+        timeout=httpx.Timeout(seconds, connect=seconds / 2),
         limits=httpx.Limits(max_connections=1, max_keepalive_connections=0),
         headers={"User-Agent": AGENT, "Accept": "*/*", "Accept-Encoding": "identity"},
     )
