@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from loop import cases, target, world
+from loop import cases, sendings, target, world
 from loop.target import ASKED, TOOL, Fate, Target
 from loop.world import World
 
 from resumed.actors.entry import Stage
+from resumed.actors.machine import reconcile
+from resumed.actors.machine.draft import Draft
 from resumed.schemas import decisions, frames
 from resumed.schemas.job import Ending
-from resumed.schemas.ledger import ERRAND, EffectState, ToolContract
+from resumed.schemas.ledger import ERRAND, Effect, EffectState, ToolContract
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
 from resumed.store import artifacts
@@ -453,3 +455,29 @@ def tear(one: World, sequence: int) -> None:
     raw[end : end + max(len(rest), 40)] = b"x" * max(len(rest), 40)
     log.chmod(0o600)
     log.write_bytes(bytes(raw))
+
+
+# ---- seeds ------------------------------------------------------------------------------------------------
+
+
+def test_what_lands_is_told_whatever_fails(backend: str, faults_scale: float) -> None:
+    """Workers, actors, disk and daemon that fail at random: each call lands once, or not at all (I3)."""
+    did: dict[str, int] = {}
+    for seed in range(round(120 * faults_scale)):
+        told = sendings.run(seed, backend)
+
+        assert [] == told.broken, (seed, backend)
+        for what, count in told.did.items():
+            did[what] = did.get(what, 0) + count
+    assert {"killed", "died", "completed", "confirmed"} <= set(did)
+
+
+def test_the_seeds_see_a_send_that_is_forgotten(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a lost send taken for none, some seed would have its target count two."""
+
+    def forgetful(draft: Draft, effect: Effect, code: str, reason: str) -> None:
+        draft.put_effect(evolve(effect, state=EffectState.PROPOSED, code=code, reason=reason))
+
+    monkeypatch.setattr(reconcile, "lost", forgetful)
+
+    assert any("times" in fault for seed in range(30) for fault in sendings.run(seed, backend).broken)

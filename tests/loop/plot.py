@@ -14,7 +14,7 @@ from faults.seam import Fault
 from resumed.actors.entry import Stage
 from resumed.schemas.errors import ResumedError
 from resumed.schemas.job import Ending
-from resumed.schemas.ledger import Effect, EffectState, ToolContract
+from resumed.schemas.ledger import ToolContract
 from resumed.schemas.workflow import Contract
 from resumed.store import admission, layout
 from resumed.store.journal import Journal
@@ -185,7 +185,7 @@ class Player:
         entry = self.world.entry(JOB)
         if entry is None or entry.stage is not Stage.PARKED or entry.box:
             return False
-        return any(_is_gated(row) for row in self.world.snapshot(JOB).effects.open())
+        return any(target.is_gated(row) for row in self.world.snapshot(JOB).effects.open())
 
     async def _again(self, second: Fault) -> None:
         """Start again if it was killed; a person does what the job asks for."""
@@ -214,7 +214,7 @@ class Player:
         """People say what they are asked: yes, and of what nobody can look up what their target knows."""
         one, asked = self.world, 0
         for row in one.snapshot(JOB).effects.open():
-            if _is_gated(row):
+            if target.is_gated(row):
                 more: dict[str, Any] = {"subject": row.id, "fingerprint": row.fingerprint}
                 one.daemon.soon(partial(one.daemon.ask, JOB, "Approve", **more))
             elif row.hold is not None:
@@ -242,10 +242,6 @@ class Player:
         if self.tidy:
             broken += [f"left over: {path}" for path in self.root.rglob(".*.tmp")]
         return broken
-
-
-def _is_gated(row: Effect) -> bool:
-    return row.state is EffectState.PROPOSED and row.gate is not None and row.gate.met is None
 
 
 def broken_promises(player: Player, told: Sequence[Any]) -> list[str]:

@@ -3,14 +3,14 @@
 What happens to each send is scripted: it lands and says so, lands and says nothing, never arrives, and so on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 
 from attrs import define, evolve, field
 
 from resumed.schemas import codec, decisions, frames
 from resumed.schemas.approvals import ApprovalRule
-from resumed.schemas.ledger import EffectState, ErrandKind, ToolContract
+from resumed.schemas.ledger import Effect, EffectState, ErrandKind, ToolContract
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.workflow import Contract
 
@@ -54,6 +54,8 @@ class Target:
 
     fates: list[Fate] = field(factory=list)
     """Of the sends to come, in order; after these all land."""
+    knows_keys: bool = False
+    """Whether it does nothing, and says the same, when a key comes again."""
     landed: dict[str, int] = field(factory=dict)
     """By operation key, how often."""
     sends: int = 0
@@ -111,7 +113,7 @@ class Target:
             return decisions.NotSent(reason="no connection", seconds=5.0)
         if fate is Fate.REFUSED:
             return decisions.Refused(reason="not in this house")
-        if fate is not Fate.LOST:
+        if fate is not Fate.LOST and not (self.knows_keys and call.operation_key in self.landed):
             self.landed[call.operation_key] = self.landed.get(call.operation_key, 0) + 1
         if fate in ENDS:
             self.ending[call.operation_key] = ENDS[fate]
@@ -178,6 +180,6 @@ def broken(target: Target, snapshot: Snapshot) -> list[str]:
     return faults
 
 
-def unsettled(snapshot: Snapshot) -> Sequence[str]:
-    """What is not over."""
-    return sorted(snapshot.effects.unsettled)
+def is_gated(row: Effect) -> bool:
+    """Whether somebody is asked to allow it."""
+    return row.state is EffectState.PROPOSED and row.gate is not None and row.gate.met is None
