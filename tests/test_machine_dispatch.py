@@ -594,6 +594,43 @@ def test_what_was_confirmed_counts_when_the_step_asks_again() -> None:
     assert ["p1", "p2"] == [row.reference for row in play.given("")]
 
 
+def test_what_never_stands_is_asked_anew_ever_more_slowly() -> None:
+    """A target that is another at every look does not keep a step running in a circle."""
+    play, pauses = checked(observe=True), []
+    for number in range(4):
+        play.says(f"job/cms.publish/1.{number}", Checked(observed="v9"))
+        unit = play.unit("")
+        assert ("changed", "open", 1) == (unit.code, unit.at, unit.occurrence)
+        pauses.append(0.0 if unit.not_before is None else (unit.not_before.up - play.now.up) / 1e6)
+        play.wait(pauses[-1])
+        play.start("")
+        again = call(sources=(PINNED,), observed="v1")
+        play.answer("", Performing(calls=(again,), then="close"))
+        play.grant(f"job/cms.publish/1.{number + 1}")
+
+    assert [0.0, 30.0, 60.0, 120.0] == pauses
+
+
+@pytest.mark.parametrize("code", FALLEN)
+def test_a_withdrawn_resend_is_asked_for_anew_where_nothing_else_is_said(code: str) -> None:
+    """Without another way its step asks again, and people are asked; the item is not left out."""
+    found, passed = FALLEN[code]
+    play = items("a", tools=(GATED,))
+    play.does(approve(play, BO, of("a")))
+    play.grant(of("a"), facts=facts(BO))
+    play.lost(of("a"))
+    play.wait(30.0)
+    play.looks_up(Absent(), of("a"))
+    play.wait(passed)
+    assert f"withdrawn: {code}" == play.grant(of("a"), facts=found)
+
+    assert (ItemState.PENDING, code, 1) == (
+        play.unit("a").state,
+        play.unit("a").code,
+        play.unit("a").occurrence,
+    )
+
+
 def test_an_item_that_is_begun_again_is_asked_about_whatever_its_contract_says() -> None:
     """What it wrote before may be written once more: shown as `again after`, and a person must allow it."""
     play = items("a", "b", then="")

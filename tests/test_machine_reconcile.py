@@ -297,6 +297,11 @@ def test_a_paused_job_that_only_waits_to_send_again_is_paused() -> None:
     play.does(events.Pause(by=ANNA))
 
     assert Status.PAUSED is standing.status(play.snapshot, play.now)
+    held = items("a", "b", tools=(evolve(BLIND, at_once=2),), on_unknown=OnUnknown.CONTINUE)
+    held.sends(of("a"))
+    held.lost(of("a"))
+    held.does(events.Pause(by=ANNA))
+    assert Status.PAUSED is standing.status(held.snapshot, held.now)
     assert "paused by anna" == standing.why(play.snapshot, play.now)
     assert play.now == standing.since(play.snapshot)
 

@@ -14,16 +14,13 @@ from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import approvals, dispatch, reconciling
+from . import approvals, dispatch, reconcile, reconciling
 from .draft import Draft
 from .handing import enter
 
 CODE = "effect"
 """The code of a unit that waits for effects of its own."""
 SUPERSEDED, SKIPPED = "superseded", "skipped"
-ANEW = frozenset({"changed", "lapsed", SUPERSEDED, "absent", "expired"})
-"""Codes of withdrawn rows that the same step asks for again."""
-ENDED = frozenset({"canceled"})
 
 
 # ---- what is asked for ------------------------------------------------------------------------------------
@@ -269,22 +266,27 @@ def _led(draft: Draft, unit: Item, performance: Performance, rows: list[Effect])
         return replaced(enter(unit, step, unit.data), note=back.reason)
     if performance.otherwise:
         return enter(unit, performance.otherwise, unit.data)
-    return _without_otherwise(unit, bad)
+    return _without_otherwise(draft, unit, bad)
 
 
-def _without_otherwise(unit: Item, bad: list[Effect]) -> Item:
+def _without_otherwise(draft: Draft, unit: Item, bad: list[Effect]) -> Item:
     """What a workflow that says nothing of it makes of the worst outcome."""
     for row in bad:
         if row.code == "denied":
-            return replaced(unit, state=ItemState.FAILED, code="denied", reason=row.reason or "it was denied")
+            said = row.reason or "it was denied"
+            return replaced(unit, state=ItemState.FAILED, code="denied", reason=said)
     for row in bad:
         if row.state is EffectState.REJECTED:
             return replaced(unit, state=ItemState.FAILED, code="refused", reason=row.reason)
-    for row in bad:
-        if row.code in ANEW:
-            said = f"{row.id}: {row.reason}"
-            return replaced(unit, state=ItemState.PENDING, not_before=None, code=row.code, reason=said)
-    return replaced(unit, state=ItemState.SKIPPED, code=bad[0].code or SKIPPED, reason=bad[0].reason)
+    first = bad[0]
+    if unit.id and all(row.code == SKIPPED for row in bad):
+        return replaced(unit, state=ItemState.SKIPPED, code=SKIPPED, reason=first.reason)
+    # What allowed it, or what it relied on, is not so any more: the same step asks anew, the first time at
+    # once, and ever more slowly where what it asks for never stands.
+    before = sum(row.state is EffectState.WITHDRAWN for row in _of_occurrence(draft, unit))
+    at = draft.ahead(reconcile.backoff(before - 1)) if before > 1 else None
+    said = f"{first.id}: {first.reason}"
+    return replaced(unit, state=ItemState.PENDING, not_before=at, code=first.code, reason=said)
 
 
 def _done(unit: Item) -> Item:

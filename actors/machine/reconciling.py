@@ -14,9 +14,9 @@ MOST = 3
 
 
 def _unknown(snapshot: Snapshot) -> list[Effect]:
-    """What is being settled: not what only waits to be sent again, in a job that a person has paused."""
+    """What is being settled: in a job that a person has paused, not what waits for people alone."""
     rows = [row for row in snapshot.effects.live() if row.state is EffectState.UNKNOWN]
-    return rows if snapshot.pause is None else [row for row in rows if not row.resend]
+    return rows if snapshot.pause is None else [row for row in rows if not row.resend and row.hold is None]
 
 
 def status(snapshot: Snapshot) -> Status | None:

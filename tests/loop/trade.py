@@ -11,7 +11,8 @@ from typing import Any
 from attrs import define, evolve, field
 from effect_laws import check_entry
 
-from resumed.actors.machine import errands
+from resumed.actors.entry import Stage
+from resumed.actors.machine import asks, errands
 from resumed.schemas import decisions, frames
 from resumed.schemas.job import ItemState
 from resumed.schemas.ledger import EffectState, ErrandKind, ToolContract
@@ -91,10 +92,23 @@ class Trade(Story):
         decided = decisions.Performing(calls=calls, then=then, otherwise=otherwise)
         return decisions.Answer(decided=decided)
 
+    def _rests(self, job: str) -> bool:
+        """Also one that asks people: the world's own knows only what is held, or paused."""
+        entry = self.world.entry(job)
+        if entry is not None and entry.stage is Stage.PARKED and not entry.box and entry.row is not None:
+            return entry.row.needs_person or super()._rests(job)
+        return super()._rests(job)
+
     async def _help(self, job: str, round_: int) -> None:
         """A person looks at the target, and says what is there."""
         snapshot = self.world.snapshot(job)
         held = [row for row in snapshot.effects if row.hold is not None]
+        asked = [row for row in snapshot.effects.open() if asks.wants_approval(row)]
+        for row in asked:
+            named = {"subject": row.id, "fingerprint": row.fingerprint}
+            # The requester is all there is, and may only say no.
+            self.world.daemon.soon(self._later, 0.0, job, "Deny", named)
+            await self.world.passes(0.01)
         for row in held:
             if not errands.wants_word(row):
                 continue
@@ -103,7 +117,7 @@ class Trade(Story):
             fields: dict[str, Any] = {"subject": row.id, "reference": reference}
             self.world.daemon.soon(self._later, 0.0, job, "Settle", fields)
             await self.world.passes(0.01)
-        if not held:
+        if not (held or asked):
             await super()._help(job, round_)
         elif snapshot.hold is not None or snapshot.pause is not None:
             self.world.daemon.soon(self._later, 0.0, job, "Resume", {})
