@@ -108,6 +108,7 @@ def handed(source: str, names: tuple[str, ...], scratch: str) -> Iterator[Handed
         shutil.rmtree(folder, ignore_errors=True)
         if folder.startswith(MEMORY):
             _drop(os.path.dirname(folder))
+            _drop(os.path.dirname(os.path.dirname(folder)))
 
 
 def _fill(folder: str, values: Mapping[str, bytes]) -> None:
@@ -159,10 +160,8 @@ def _folder(scratch: str) -> str:
         try:
             if place == scratch:
                 os.makedirs(place, 0o700, exist_ok=True)
-            elif not os.path.ismount(MEMORY) or not _made(memory(root)):
+            elif not os.path.ismount(MEMORY) or not _made(memory(root)) or not _made(place):
                 continue
-            else:
-                os.makedirs(place, 0o700, exist_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
             os.mkdir(folder, 0o700)
             os.chmod(folder, 0o700)  # whatever the umask is
