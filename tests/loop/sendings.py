@@ -81,7 +81,7 @@ class Sendings:
             made.pace = Pace(self.chance.choice((0.0, 0.3)), 0.05)
             await made.start()
             await self._bad_times(made)
-            self.dying, sky.storm = 0.0, 0.0
+            self.dying, sky.storm, sky.kill_in = 0.0, 0.0, None
             made.machine.manners, made.pace = GOOD, Pace()
             await self._good_times(made)
             await made.daemon.kill()

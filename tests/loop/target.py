@@ -67,6 +67,8 @@ class Target:
     under_way: int = 0
     ending: dict[str, str] = field(factory=dict)
     """How the sender of a key ends that gives no answer."""
+    said: dict[tuple[str, int, str, int], decisions.Answer] = field(factory=dict)
+    """What each errand came to."""
     watch: Callable[[frames.Run], None] = lambda frame: None
     """Told of each send before anything of it lands."""
 
@@ -89,7 +91,13 @@ class Target:
         """The same handlers, and what this target makes of errands."""
 
         def speak(frame: frames.Run) -> decisions.Answer:
-            return says(frame) if frame.call is None else decisions.Answer(decided=self.errand(frame))
+            if frame.call is None:
+                return says(frame)
+            # A worker that repeats or misplaces its answer has not called again.
+            name = (frame.job, frame.epoch, frame.item, frame.number)
+            if name not in self.said:
+                self.said[name] = decisions.Answer(decided=self.errand(frame))
+            return self.said[name]
 
         return speak
 
