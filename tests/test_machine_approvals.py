@@ -14,6 +14,7 @@ from gates_kit import (
     JOBS,
     OLA,
     RULE,
+    TOOL,
     approve,
     deny,
     facts,
@@ -27,15 +28,15 @@ from gates_kit import (
     row,
     send_back,
 )
-from machine_kit import ANNA, NEXT_BOOT, Play, folded, moment, text
+from machine_kit import ANNA, CONTRACT, NEXT_BOOT, Play, folded, moment, text
 
 from resumed.actors.machine import asks, due, rounds
 from resumed.actors.machine.approvals import Word
 from resumed.actors.machine.verdict import Unchanged
-from resumed.schemas import conditions, events, keys
-from resumed.schemas.approvals import ApprovalRule, Facts
+from resumed.schemas import conditions, decisions, events, keys
+from resumed.schemas.approvals import ApprovalRule, Facts, Policy
 from resumed.schemas.effecttable import EffectTable
-from resumed.schemas.job import Budget, Person
+from resumed.schemas.job import Artifact, Budget, Person
 from resumed.schemas.ledger import EffectState
 from resumed.schemas.limits import Limits
 from resumed.schemas.refusal import Refusal
@@ -593,3 +594,42 @@ def test_policies_differ_by_every_field() -> None:
     ]
 
     assert len(rules) == len({keys.policy(rule) for rule in rules})
+
+
+# ---- the rule in force where it is asked ------------------------------------------------------------------
+
+
+def test_a_call_is_asked_about_for_as_long_as_the_rule_in_force_says() -> None:
+    """Bounded by the administrator already when it is asked, not only when somebody decides."""
+    stated = evolve(RULE, decide_within=1000.0)
+    bounded = evolve(stated, decide_within=60.0)
+    play = Play.of(contract=evolve(CONTRACT, effects=(evolve(TOOL, approve=stated),)))
+    play.start("")
+    policy = Policy(tool="cms.publish", rule=bounded, policy=keys.policy(bounded))
+    call = decisions.Call(tool="cms.publish", arguments="{}")
+    play.does(play.returned("", decisions.Performing(calls=(call,)), policies=(policy,)))
+    [effect] = play.snapshot.effects
+    assert effect.gate is not None
+
+    assert (moment(60.0), keys.policy(bounded)) == (effect.gate.until, effect.gate.policy)
+    play.wait(60.0)
+    play.does(events.Tick())
+    [effect] = play.snapshot.effects
+    assert effect.gate is not None
+    assert moment(120.0) == effect.gate.until
+
+
+def test_a_call_is_not_edited() -> None:
+    """A text comes with a draft alone: a call is allowed as it was shown, or not at all."""
+    play = gated("a")
+    text = Artifact(name="", sha256="0" * 64, size=0, text="")
+
+    assert "no_edit" == play.refusal(approve(play, BO, text=text)).code
+
+
+def test_a_rule_that_leaves_it_open_wants_another_person() -> None:
+    """Whoever forgets to say so is not taken to let the requester allow its own."""
+    play = gated("a")
+    rule = evolve(RULE, not_requester=None)
+
+    assert "requester" == play.refusal(approve(play, ADA, facts=facts(ADA, rule=rule))).code

@@ -23,8 +23,8 @@ from review_kit import (
 
 from resumed.actors.machine import asks, due, questions, reviews
 from resumed.actors.machine.verdict import Unchanged
-from resumed.schemas import decisions, events
-from resumed.schemas.approvals import ApprovalRule, Facts
+from resumed.schemas import decisions, events, keys
+from resumed.schemas.approvals import ApprovalRule, Facts, Policy
 from resumed.schemas.askviews import AskKind
 from resumed.schemas.job import ItemState, Person
 from resumed.schemas.refusal import Refusal
@@ -157,6 +157,17 @@ def test_a_draft_that_nobody_looks_at_in_time_is_asked_about_again() -> None:
 
     assert (2, "lapsed", None) == (gate.round, gate.why, gate.met)
     assert ItemState.REVIEW is play.unit("a").state
+
+
+def test_a_draft_is_asked_about_for_as_long_as_the_rule_in_force_says() -> None:
+    """Bounded by the administrator already when it is laid before people."""
+    bounded = evolve(RULE, decide_within=60.0)
+    play = Play.fan_out("a")
+    play.start("a")
+    policy = Policy(tool="", rule=bounded, policy=keys.policy(bounded))
+    play.answer("a", reviewing(), kept=(FIRST,), policies=(policy,))
+
+    assert moment(60.0) == play.snapshot.reviews["a"].gate.until
 
 
 def test_two_must_accept_where_two_are_wanted_and_both_what_one_has_changed() -> None:

@@ -111,7 +111,7 @@ def objection(draft: Draft, verb: str, facts: Facts | None, person: Person, *, y
 
 def _own(draft: Draft, verb: str, facts: Facts, person: Person) -> Refusal | None:
     """Why a yes of this person would be no other's."""
-    if facts.rule.not_requester:
+    if facts.rule.not_requester is not False:
         if facts.requester_uid == -1:
             return refused(draft, verb, NAMES, "nobody can tell whether it is asked by its requester")
         if facts.requester_uid == person.uid:

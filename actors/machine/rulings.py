@@ -44,6 +44,9 @@ def decide(
     gate = effect.gate
     if gate is None:
         return refused(draft, verb, "not_asked", "its contract asks nobody")
+    if isinstance(event, events.Approve) and event.text is not None:
+        said = "a call is allowed as it is, or not: send it back to have it made anew"
+        return refused(draft, verb, "no_edit", said)
     yes = decision in rounds.YES
     if refusal := deciders.objection(draft, verb, event.facts, event.by, yes=yes):
         return refusal
