@@ -138,16 +138,20 @@ class Answers:
         if found.aside is not None and not method.aside:
             raise _RefusedError(found.aside)
         if DECIDING.intersection(method.roles):
-            await self._refuse_insiders(call, peer, found.job)
+            await self._refuse_insiders(call, peer, found.job, people=method.people)
         return found.job
 
-    async def _refuse_insiders(self, call: Call, peer: Peer, job: str | None) -> None:
-        """A job cannot decide anything about itself, whoever's user it runs as."""
+    async def _refuse_insiders(
+        self, call: Call, peer: Peer, job: str | None, *, people: bool = False
+    ) -> None:
+        """A job cannot decide anything about itself, whoever's user it runs as; and nothing at all where
+        people are asked."""
         placement = await self.desk.jobs.placed(peer.pid, peer.start, peer.uid)
-        if placement.may_decide(job):
+        if placement.may_decide(None if people else job):
             return
         log.warning("The call %s about %s was refused: %s.", call.method, job or "all jobs", placement.why)
-        reason = f"a job cannot decide anything about itself: {placement.why}"
+        said = "no process of a job decides what people are asked" if people else ""
+        reason = f"{said or 'a job cannot decide anything about itself'}: {placement.why}"
         raise _FaultError(control.ERROR_NOT_PERMITTED, method=call.method, reason=reason)
 
     def _about_the_service(self, call: Call) -> dict[str, Any]:

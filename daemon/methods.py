@@ -90,6 +90,8 @@ class Method:
     """Afterwards there is no job of that name any more."""
     also: tuple[Role, ...] = ()
     """Roles that do as well."""
+    people: bool = False
+    """People decide so about effects, drafts and questions: no process of a job may, of whichever job."""
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -131,12 +133,16 @@ METHODS = {
     "Inbox": Method(Role.VIEWER, Over.ANY, InboxAsked, InboxAnswer, api_asks.inbox),
     "Asked": Method(Role.VIEWER, Over.JOB, SubjectAsked, AskedAnswer, api_asks.ask),
     "Tools": Method(Role.VIEWER, Over.ANY, Nothing, ToolsAnswer, api_asks.tools),
-    "Approve": Method(Role.APPROVER, Over.JOB, ApproveAsked, ToldAnswer, api_asks.approve),
-    "Deny": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.deny),
-    "SendBack": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.send_back),
-    "Revoke": Method(Role.APPROVER, Over.JOB, RevokeAsked, ToldAnswer, api_asks.revoke, also=OPERATOR),
-    "Answer": Method(Role.APPROVER, Over.JOB, AnswerAsked, ToldAnswer, api_asks.answer, also=OPERATOR),
-    "Settle": Method(Role.OPERATOR, Over.JOB, SettleAsked, ToldAnswer, api_asks.settle),
+    "Approve": Method(Role.APPROVER, Over.JOB, ApproveAsked, ToldAnswer, api_asks.approve, people=True),
+    "Deny": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.deny, people=True),
+    "SendBack": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.send_back, people=True),
+    "Revoke": Method(
+        Role.APPROVER, Over.JOB, RevokeAsked, ToldAnswer, api_asks.revoke, also=OPERATOR, people=True
+    ),
+    "Answer": Method(
+        Role.APPROVER, Over.JOB, AnswerAsked, ToldAnswer, api_asks.answer, also=OPERATOR, people=True
+    ),
+    "Settle": Method(Role.OPERATOR, Over.JOB, SettleAsked, ToldAnswer, api_asks.settle, people=True),
     "Pause": Method(Role.OPERATOR, Over.JOB, PauseAsked, ToldAnswer, api_jobs.pause),
     "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),
     "Cancel": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.cancel),

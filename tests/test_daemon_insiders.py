@@ -117,6 +117,7 @@ def all_of_it():
         "approve": ask("Approve", **named),
         "approve as another": ask("Approve", **named, reviewer="r1"),
         "deny": ask("Deny", **named),
+        "settle": ask("Settle", job=row["job"], subject=row["subject"], absent=True, record=1, reason="no"),
     }
 
 done, telling = os.pipe()
@@ -196,15 +197,12 @@ def test_c13_no_program_of_a_job_approves_anything(backend: str, tmp_path: Path)
     finally:
         daemon.end()
 
-    refused = {
-        "approve": ["Refused", "placed"],
-        "approve as another": ["Faulty", ""],
-        "deny": ["Refused", "placed"],
-    }
+    no = ["NotPermitted", ""]
+    refused = {"approve": no, "approve as another": ["Faulty", ""], "deny": no, "settle": no}
     assert ("completed", {"child": refused, "grandchild": refused}) == (ended["row"]["status"], told), (
         daemon.said()
     )
     assert not written_before
     assert ("completed", "one\n") == (written["row"]["status"], board.read_text())
     assert "is approved already by you" in again["told"]["said"]
-    assert 4 == daemon.said().count("it comes from within an attempt of meddler")
+    assert 6 == daemon.said().count("about writer was refused: it comes from within an attempt of meddler")

@@ -210,13 +210,14 @@ INSIDE = {
 
 @pytest.mark.parametrize("case", INSIDE)
 async def test_job_decides_nothing_about_itself(case: str) -> None:
-    """A call from within a job's attempt steers no job that it may be part of, root's included (I5)."""
+    """A call from within a job's attempt steers no job that it may be part of, root's included, and decides
+    nothing that people are asked about any job (I5)."""
     placement = INSIDE[case][0]
     scopes = tuple(Scope(role) for role in Role)
     for name, method in METHODS.items():
         if method.role in (Role.OPERATOR, Role.APPROVER):
             told = await ask(name, *scopes, uid=0, placement=placement)
-            allowed = INSIDE[case][1] and method.over is Over.JOB
+            allowed = INSIDE[case][1] and method.over is Over.JOB and not method.people
 
             assert allowed == (told.get("error") != control.ERROR_NOT_PERMITTED)
             assert allowed or placement.why in told["parameters"]["reason"]
