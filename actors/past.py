@@ -59,6 +59,8 @@ def _reason(entry: Entry) -> str:
     changes = entry.changes
     if entry.decision.reason:
         return entry.decision.reason
+    if entry.decision.choice == "asked anew":
+        return _asked_again(entry)
     row = _changed(entry, unit_of(entry)) if entry.transition in TRIES_END else None
     if row is not None and row.reason:
         return row.reason
@@ -159,10 +161,9 @@ def _told(entry: Entry) -> tuple[str, str]:
             cut = ", ".join(changes.ended[:MOST_UNITS])
             parts = ("the daemon had ended", f"cut off: {cut}" if any(changes.ended) else "", reason)
             return "woke", "; ".join(part for part in parts if part)
-        case "tick" if decision.choice == "asked anew":
-            return "asked again", _asked_again(entry)
         case "tick":
             words = {"expired": ("expired", reason), "timeout": ("time over", units or _called_off(entry))}
+            words["asked anew"] = ("asked again", reason)
             return words.get(decision.choice, ("time went by", _joined(decision.choice, reason)))
         case "other_job":
             return "told", _joined(decision.choice, reason)

@@ -104,7 +104,9 @@ def _words_for(action: argparse.Action, verb: str, placed: list[str], socket: st
             if action.dest == "job":
                 return _aside(client) if verb == "quarantine" else _jobs(client, verb)
             if action.dest == "ask":
-                return _jobs(client, verb) if verb == "revoke" else _asks(client, ASKED[verb])
+                if verb == "revoke":
+                    return _jobs(client, verb)
+                return _asks(client, ASKED[verb], everybody=verb == "inbox")
             if action.dest == "subject" and placed:
                 return [(row["item"] or row["id"], row["what"]) for row in _asked_by(client, placed[0])]
             if action.dest in ("item", "items") and placed:
@@ -120,9 +122,10 @@ def _jobs(client: Client, verb: str) -> Found:
     return [(row["id"], f"{row['status']}, {row['done']}/{row['total']}") for row in rows]
 
 
-def _asks(client: Client, kinds: tuple[str, ...]) -> Found:
-    """What waits for whoever types, of these kinds."""
-    rows = [row for row in client.call("Inbox")["asks"] if row["kind"] in kinds and row["yours"]]
+def _asks(client: Client, kinds: tuple[str, ...], *, everybody: bool) -> Found:
+    """What waits for whoever types, or for anybody, of these kinds."""
+    rows = [row for row in client.call("Inbox")["asks"] if row["kind"] in kinds]
+    rows = [row for row in rows if everybody or row["yours"]]
     return [(row["id"], f"{row['job']}: {row['what']}") for row in rows]
 
 

@@ -179,6 +179,7 @@ def test_what_was_not_shown_is_not_allowed(case: str) -> None:
     refusal = play.refusal(approve(play, BO, fingerprint=named))
 
     assert "fingerprint" == refusal.code
+    assert (f"resumectl inbox {short_of(play, 'a')}",) == refusal.commands
     assert real in refusal.reason
     assert '{"page":"1"}' in refusal.reason
 

@@ -7,13 +7,14 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts, Gate
+from resumed.schemas.askviews import AskKind
 from resumed.schemas.instant import moment
 from resumed.schemas.job import Artifact, Item, ItemState, Provenance
 from resumed.schemas.ledger import Approval, Review
 from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 
-from . import deciders, reviews, rounds
+from . import asks, deciders, reviews, rounds
 from .deciders import refused
 from .draft import Draft
 from .handing import enter
@@ -180,4 +181,5 @@ def _fingerprint(draft: Draft, verb: str, row: Review, named: str) -> Refusal:
     if not named or set(named) & set("*?%"):
         what = f"no fingerprint of what was shown was named (got {named[:80]!r})"
     reason = f"{what}; it asks now about revision {row.draft.revision}, fingerprint {row.draft.sha256}"
-    return refused(draft, verb, "fingerprint", reason, "resumectl inbox")
+    now = asks.short(draft.job.id, AskKind.REVIEW, row.unit, row.gate.round)
+    return refused(draft, verb, "fingerprint", reason, f"resumectl inbox {now}")

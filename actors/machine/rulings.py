@@ -7,11 +7,12 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts, Gate
+from resumed.schemas.askviews import AskKind
 from resumed.schemas.instant import moment
 from resumed.schemas.ledger import Approval, Effect, EffectState
 from resumed.schemas.refusal import Refusal
 
-from . import deciders, rounds
+from . import asks, deciders, rounds
 from .approvals import ask_anew, is_of
 from .deciders import refused
 from .draft import Draft
@@ -32,7 +33,7 @@ def decide(
     """One person's decision on one effect, as it was shown to them."""
     verb = f"{decision.replace('_', ' ')} {effect.id}"
     if refusal := _fingerprint(draft, verb, effect, event.fingerprint):
-        return refusal
+        return _decided(draft, verb, effect) or refusal  # what is asked no more asks for nothing else either
     if (known := _known(draft, effect, decision, event.by.uid)) is not None:
         return known
     if (
@@ -127,7 +128,10 @@ def _fingerprint(draft: Draft, verb: str, effect: Effect, named: str) -> Refusal
         said = f"what was decided on is not what is asked (got {named[:80]!r})"
     asked = f"{effect.tool} to {effect.target} with {effect.arguments[:400]}"
     reason = f"{said}; it asks now for {asked}, fingerprint {effect.fingerprint}"
-    return refused(draft, verb, "fingerprint", reason, "resumectl inbox")
+    now = asks.short(draft.job.id, AskKind.APPROVE, effect.id, effect.gate.round if effect.gate else 0)
+    return refused(
+        draft, verb, "fingerprint", reason, f"resumectl inbox {now}" if effect.gate else "resumectl inbox"
+    )
 
 
 def _known(draft: Draft, effect: Effect, decision: str, uid: int) -> Unchanged | None:
