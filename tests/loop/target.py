@@ -67,7 +67,7 @@ class Target:
     under_way: int = 0
     ending: dict[str, str] = field(factory=dict)
     """How the sender of a key ends that gives no answer."""
-    said: dict[tuple[str, int, str, int], decisions.Answer] = field(factory=dict)
+    said: dict[tuple[str, int, str, int, ErrandKind], decisions.Answer] = field(factory=dict)
     """What each errand came to."""
     watch: Callable[[frames.Run], None] = lambda frame: None
     """Told of each send before anything of it lands."""
@@ -94,7 +94,7 @@ class Target:
             if frame.call is None:
                 return says(frame)
             # A worker that repeats or misplaces its answer has not called again.
-            name = (frame.job, frame.epoch, frame.item, frame.number)
+            name = (frame.job, frame.epoch, frame.item, frame.number, frame.call.kind)
             if name not in self.said:
                 self.said[name] = decisions.Answer(decided=self.errand(frame))
             return self.said[name]
