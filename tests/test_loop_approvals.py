@@ -390,6 +390,45 @@ def test_what_was_allowed_leaves_once_and_the_yes_says_for_what(backend: str) ->
     cases.play(backend, case)
 
 
+def test_c11_killed_anywhere_after_the_yes_it_leaves_once_and_is_not_asked_again(
+    backend: str, stride: int
+) -> None:
+    """C11: at each call of the disk from the decision to the job's end; the yes is spent once, and the same
+    decision made again is answered with what became of it."""
+
+    async def case(root: Any) -> None:
+        target = Target()
+        async with cases.made(root, says=target.says, contracts=[contract()]) as one:
+            await begin(one)
+
+            async def killed_at(one: World, number: int) -> bool:
+                job = f"job-{number}"
+                effect = await asked(one, job)
+                one.weather.kill_in = number
+                one.daemon.soon(one.daemon.jobs.tell, job, yes(BO, effect))
+                await one.until(lambda: one.entry(job) is None or one.daemon.over.is_set())
+                hit = one.daemon.over.is_set()
+                one.weather.kill_in = None
+                if hit:
+                    await begin(one)
+                    if one.entry(job) is not None:  # it may have been cut off before anybody heard of it
+                        await answer(one, one.daemon.jobs.tell, job, yes(BO, effect))
+                    await one.until(lambda: one.entry(job) is None)
+                [row] = snapshot_of(one, job).approvals
+                again = await answer(one, one.daemon.jobs.tell, job, yes(BO, effect))
+                key = effect_of(one, job).operation_key
+                assert 1 == target.pages.count(key)
+                assert (1, key) == (row.round, row.operation_key)
+                assert isinstance(again, Told), again
+                assert f"spent on key {key[:16]}" in again.said
+                return hit
+
+            assert await sweep(one, killed_at, stride) > 0
+            await end(one)
+
+    cases.play(backend, case)
+
+
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_c09_of_two_calls_the_one_that_was_named_goes(backend: str, seed: int, same: bool) -> None:
