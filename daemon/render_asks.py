@@ -124,7 +124,7 @@ def _rules(view: dict[str, Any], now: float) -> dict[str, str]:
         who += f"; {row['requester']}, who asked for it, too"
     lapse = f"in {left(row['until'], now)}: {row['otherwise']}" if row["until"] else row["otherwise"]
     return {
-        "undo": undo or (f"by {view['undo']}" if view["undo"] else ""),
+        "undo": undo or view["undo"],
         "holds": "; ".join(view["holds"]),
         "who may": who,
         "or else": lapse,
@@ -210,7 +210,6 @@ def tools(answer: dict[str, Any], width: int) -> list[str]:
 
 
 def _tool(row: dict[str, Any], where: str) -> dict[str, str]:
-    undo = "irreversible" if row["irreversible"] else row["undo"] and f"by {row['undo']}"
     return {
         "target": where,
         "approval": row["approve"] or "nobody is asked",
@@ -218,6 +217,6 @@ def _tool(row: dict[str, Any], where: str) -> dict[str, str]:
         "at once": str(row["at_once"]),
         "timeout": f"{row['timeout']:g} s, then at most {row['in_flight']:g} s in flight",
         "unclear": row["unclear_owner"] or "the job's owner",
-        "undo": undo or "",
+        "undo": "irreversible" if row["irreversible"] else row["undo"],
         "unbound": ", ".join(row["unbound"]),
     }

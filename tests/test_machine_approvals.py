@@ -578,6 +578,21 @@ def test_a_call_outside_the_condition_has_no_gate_unless_it_repeats_one() -> Non
     assert again.gate is not None
 
 
+WORDS = {
+    '{"amount":"5","to":"DE89"}': "cms.publish amount=5, to=DE89 to bank",
+    '{"argv":["send","all"],"outputs":{"a":"b"}}': "cms.publish to bank",
+    "{}": "cms.publish to bank",
+}
+
+
+@pytest.mark.parametrize("arguments", WORDS)
+def test_a_call_without_an_object_is_named_by_its_plain_arguments(arguments: str) -> None:
+    """Lists and tables are for whoever looks at all of it."""
+    call = proposed(gated(), "job/pay/1.0", "", arguments=arguments, business_object="", target="bank")
+
+    assert WORDS[arguments] == asks.words(call)
+
+
 def test_policies_differ_by_every_field() -> None:
     """The version of a rule is the digest of all of it."""
     rules = [

@@ -249,7 +249,8 @@ def words(effect: Effect) -> str:
 def _arguments(text: str) -> str:
     values = strict.parse_own(text.encode(), "cannot tell what is asked for")
     pairs = values.items() if isinstance(values, dict) else ()
-    return ", ".join(f"{name}={value}" for name, value in pairs)[: MOST_WORDS + 1]
+    plain = [f"{name}={value}" for name, value in pairs if not isinstance(value, dict | list)]
+    return ", ".join(plain)[: MOST_WORDS + 1]  # what is made of others is too long for a line
 
 
 def said(snapshot: Snapshot) -> str:
