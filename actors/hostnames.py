@@ -67,8 +67,8 @@ def look(whom: Iterable[str], uids: Iterable[int], gids: Iterable[int]) -> Looke
         for gid in gids:
             row = _ask("getgrgid_r", _NUMBER(gid), _Group)
             names[gid] = str(gid) if row is None else row[0]
-    except OSError as error:
-        why = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # ValueError: a name that no host could bear
+        why = getattr(error, "strerror", None) or str(error)
         return Looked(problem=f"this host cannot say now who its users are ({why})")
     return Looked(numbers=numbers, groups=groups, names=names)
 

@@ -141,6 +141,11 @@ def test_a_host_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Input/output error" in hostnames.look(("user:bo",), (), ()).problem
 
 
+def test_a_name_that_no_host_could_bear_is_said_so() -> None:
+    """It is a problem of the rule's, never somebody's death."""
+    assert "cannot say now" in hostnames.look(("user:\ud800",), (), ()).problem
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_host_that_hangs_is_given_up_on(backend: str) -> None:
     """In its time; the threads that hang are left at the end, and hold nothing up."""
