@@ -520,6 +520,7 @@ def test_a_spent_yes_cannot_be_taken_back() -> None:
 
     assert "decided" == refusal.code
     assert "spent on key" in refusal.reason
+    assert refusal == play.refusal(evolve(revoke(play, BO), facts=None))  # whatever the host says of people
 
 
 def test_nothing_is_taken_back_that_was_not_given() -> None:

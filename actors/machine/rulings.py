@@ -179,15 +179,15 @@ def _decided(draft: Draft, verb: str, effect: Effect) -> Refusal | None:
 def revoke(draft: Draft, effect: Effect, event: events.Revoke) -> Choice:
     """A yes is taken back before it is spent, by who gave it or by an operator: it is asked anew."""
     verb = f"revoke the approval of {effect.id}"
-    if refusal := deciders.unplaced(draft, verb, event.facts, event.by):
-        return refusal
-    assert event.facts is not None
     rows = draft.approvals_of(effect.id)
     mine = [row for row in rows if row.uid == event.by.uid]
     gate = effect.gate
     live = [] if gate is None else rounds.given(rows, gate)
     if effect.state is not EffectState.PROPOSED or any(row.spent is not None for row in live):
         return _decided(draft, verb, effect) or refused(draft, verb, "decided", f"it is {effect.state}")
+    if refusal := deciders.unplaced(draft, verb, event.facts, event.by):
+        return refusal
+    assert event.facts is not None
     own = [row for row in live if row.uid == event.by.uid]
     if not own:
         if mine and mine[-1].revoked is not None and not live:
