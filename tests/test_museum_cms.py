@@ -216,8 +216,9 @@ def test_late_answer_comes_when_released(truth: Truth) -> None:
     truth.heard(write=1)
 
     assert 200 == look_up(truth)
+    truth.release(only="writes")
     assert [] == answers
-    truth.release()
+    truth.release(only="answers")
     writer.join(20)
     assert [201] == answers
 

@@ -309,13 +309,21 @@ class Conversation(BaseHTTPRequestHandler):
             elif name == "settings":
                 self._settings(given)
             elif name == "release":
-                self.server.shelf.release()
-                self.server.switches.release()
+                self._release(given)
             else:
                 return self._say(404, {"error": f"there is nothing at {self.path}"})
         except ValueError as error:
             return self._say(400, {"error": str(error)})
         return self._say(200, {})
+
+    def _release(self, given: dict[str, Any]) -> None:
+        only = given.get("only", "")
+        if set(given) - {"only"} or only not in ("", "writes", "answers"):
+            raise ValueError('expected nothing, or only = "writes" or "answers"')
+        if only != "answers":
+            self.server.shelf.release()
+        if only != "writes":
+            self.server.switches.release()
 
     def _settings(self, given: dict[str, Any]) -> None:
         if unknown := set(given) - {"deduplicate", "key_life"}:

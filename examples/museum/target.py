@@ -62,9 +62,9 @@ class Truth:
         """`deduplicate`, `key_life` in seconds."""
         self._call("POST", "settings", keys)
 
-    def release(self) -> None:
-        """Everything late happens now."""
-        self._call("POST", "release", {})
+    def release(self, only: str = "") -> None:
+        """Everything late happens now: `writes` that are applied or shown, `answers`, or both."""
+        self._call("POST", "release", {"only": only})
 
     def _call(self, method: str, name: str, given: dict[str, Any] | None = None) -> Any:
         body = json.dumps(given).encode() if given is not None else None
