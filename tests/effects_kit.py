@@ -10,12 +10,12 @@ from typing import Any
 from attrs import evolve
 from machine_kit import CONTRACT, WORKER, Play
 
-from resumed.actors.machine import due, errands
+from resumed.actors.machine import errands
 from resumed.schemas import decisions, events
 from resumed.schemas.actions import ActionKind
 from resumed.schemas.approvals import ApprovalRule, Facts
 from resumed.schemas.decisions import Call, Decided, Performing
-from resumed.schemas.ledger import Effect, EffectState, Errand, ErrandKind, ToolContract
+from resumed.schemas.ledger import Effect, Errand, ErrandKind, ToolContract
 from resumed.schemas.workflow import Contract, OnUnknown
 
 RULE = ApprovalRule()
@@ -117,17 +117,6 @@ class Ledger(Play):
         row = self.snapshot.performances.get(unit)
         return [self.effect(name) for name in row.effects] if row is not None and row.over else []
 
-    def passes(self, seconds: float) -> None:
-        """Time passes, and the job is looked at whenever it says so."""
-        end = self.now.up + round(seconds * 1e6)
-        while (at := due.next_due(self.snapshot, self.now)) is not None and at.up <= end:
-            if at.up > self.now.up:
-                self.wait((at.up - self.now.up) / 1e6)
-            verdict = self.tell(events.Tick())
-            if self.now.up >= at.up and not hasattr(verdict, "changes"):
-                break
-        self.wait((end - self.now.up) / 1e6)
-
 
 def job(*tools: ToolContract, on_unknown: OnUnknown = OnUnknown.HOLD, **more: Any) -> Ledger:
     """A job of the workflow with these tools; its first step runs."""
@@ -162,6 +151,3 @@ def items(
 def of(item: str, occurrence: int = 1) -> str:
     """The id of an item's first call."""
     return f"{item}/cms.publish/{occurrence}.0"
-
-
-UNSETTLED = (EffectState.DISPATCHING, EffectState.UNKNOWN)

@@ -1,5 +1,7 @@
 """A person's word on what may have left; what cancel, deadline, skip, pause and a lost line make of it."""
 
+import shlex
+
 import pytest
 from attrs import evolve
 from effects_kit import BLIND, CALL, DEDUP, TOOL, Ledger, asked, items, of
@@ -11,8 +13,6 @@ from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.decisions import Absent, Landed, Refused, Unsure
 from resumed.schemas.job import Ending, ItemState, Status, StopReason
 from resumed.schemas.ledger import EffectState, ErrandKind
-
-HELD = evolve(BLIND)
 
 
 def says(play: Ledger, reference: str | None, name: str = CALL, **more: object) -> events.Settle:
@@ -136,6 +136,17 @@ def test_every_command_that_is_offered_would_do_something() -> None:
     for command in standing.commands(play.snapshot):
         if command.split()[1] not in ("logs", "show"):
             assert hasattr(play.ask(in_words(command)), "changes"), command
+
+
+def test_an_item_of_any_name_is_named_so_that_a_shell_takes_it() -> None:
+    """A command that is offered can be pasted."""
+    name = "a day's log"
+    play = items(name, "b", tools=(BLIND,))
+    play.sends(of(name))
+    play.lost(of(name))
+    command = next(each for each in standing.commands(play.snapshot) if "--landed" in each)
+
+    assert ["resumectl", "settle", "harbour-7", of(name), "--landed", "REF"] == shlex.split(command)[:6]
 
 
 def test_resume_cannot_stand_in_for_an_outcome() -> None:

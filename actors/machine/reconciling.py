@@ -1,5 +1,7 @@
 """How a job stands by its effects, in a word, a sentence and commands: derived, stored nowhere."""
 
+import re
+
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Status
 from resumed.schemas.ledger import Effect, EffectState
@@ -9,6 +11,8 @@ from . import errands
 from .approvals import is_met
 from .limits import Standing
 
+_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
+"""What a shell takes as it is: an item may be called anything."""
 MOST = 3
 """Effects that a job's commands name."""
 
@@ -81,7 +85,8 @@ def commands(snapshot: Snapshot) -> tuple[str, ...]:
 
 def settling(job: str, effect: Effect) -> tuple[str, ...]:
     """What a person can say of it."""
-    said = f"resumectl settle {job} {effect.id}"
+    name = effect.id if _PLAIN.fullmatch(effect.id) else "'" + effect.id.replace("'", "'\"'\"'") + "'"
+    said = f"resumectl settle {job} {name}"
     landed = f"{said} --landed REF --reason .."
     if effect.state is EffectState.DISPATCHING:
         return (landed,)  # while it is being sent nobody can say that it never arrives
