@@ -137,7 +137,7 @@ class Answers:
             raise _lacking(call, peer, f"{_either(method)} over job {found.job}")
         if found.aside is not None and not method.aside:
             raise _RefusedError(found.aside)
-        if DECIDING.intersection(method.roles):
+        if method.people or DECIDING.intersection(method.roles):
             await self._refuse_insiders(call, peer, found.job, people=method.people)
         return found.job
 

@@ -139,9 +139,8 @@ METHODS = {
     "Revoke": Method(
         Role.APPROVER, Over.JOB, RevokeAsked, ToldAnswer, api_asks.revoke, also=OPERATOR, people=True
     ),
-    "Answer": Method(
-        Role.APPROVER, Over.JOB, AnswerAsked, ToldAnswer, api_asks.answer, also=OPERATOR, people=True
-    ),
+    # Whom a question is put to may have no other role than to see it; who that is, the law judges.
+    "Answer": Method(Role.VIEWER, Over.JOB, AnswerAsked, ToldAnswer, api_asks.answer, people=True),
     "Settle": Method(Role.OPERATOR, Over.JOB, SettleAsked, ToldAnswer, api_asks.settle, people=True),
     "Pause": Method(Role.OPERATOR, Over.JOB, PauseAsked, ToldAnswer, api_jobs.pause),
     "Resume": Method(Role.OPERATOR, Over.JOB, ReasonAsked, ToldAnswer, api_jobs.resume),

@@ -69,7 +69,7 @@ MAY = {
     "Deny": DECIDE,
     "SendBack": DECIDE,
     "Revoke": "root daemon operator approver",
-    "Answer": "root daemon operator approver",
+    "Answer": "root daemon owner operator approver auditor",
 }
 
 
