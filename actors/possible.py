@@ -77,6 +77,7 @@ def _settling(command: str, snapshot: Snapshot) -> tuple[str, str]:
     before = f"resumectl settle {snapshot.job.id} "
     name, _, rest = command.removeprefix(before).rpartition(" --")  # the reason, which comes last
     name, _, word = name.rpartition(" --")
+    [name] = shlex.split(name)  # the law quotes it for a shell already
     effect = snapshot.effects[name]
     said = shlex.quote(name)
     if name.startswith("-"):
