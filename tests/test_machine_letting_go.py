@@ -1,0 +1,211 @@
+"""What lets an effect go, one condition at a time: also on records that no history of the law would leave.
+
+Each condition alone is in the way, so that none of them is only there because another one is.
+"""
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+from effects_kit import BLIND, CALL, DEDUP, FACTS, TOOL, Ledger, asked
+from gates_kit import BO, RULE, facts
+from machine_kit import ANNA, NEXT_BOOT, moment
+
+from resumed.schemas import events
+from resumed.schemas.approvals import Facts
+from resumed.schemas.decisions import Absent, Checked, Landed, NotSent
+from resumed.schemas.ledger import EffectState, ErrandKind
+
+GATED = evolve(TOOL, approve=RULE)
+
+
+def approved(*tools: Any, **more: Any) -> Ledger:
+    """A call that somebody has allowed."""
+    play = asked(tools=tools or (GATED,), **more)
+    row = play.effect()
+    play.does(events.Approve(by=BO, subject=CALL, facts=facts(BO), fingerprint=row.fingerprint))
+    return play
+
+
+# ---- yeses that are none ----------------------------------------------------------------------------------
+
+NO_YES: dict[str, dict[str, Any]] = {
+    "spent on another key": {"spent": moment(), "operation_key": "e" * 64},
+    "to another call": {"fingerprint": "f" * 64},
+    "taken back": {"revoked": moment()},
+    "a no": {"decision": "deny"},
+    "of another round": {"round": 7},
+}
+
+
+@pytest.mark.parametrize("case", NO_YES)
+def test_a_gate_that_is_met_by_no_yes_of_this_call_lets_nothing_go(case: str) -> None:
+    """A gate only says that people were enough; what counts in the commit are their own rows."""
+    play = approved()
+    [row] = play.snapshot.approvals
+    changed = evolve(row, **NO_YES[case])
+    play.snapshot = evolve(play.snapshot, approvals=(changed,))
+
+    assert "asked anew: policy" == play.grant(facts=facts(BO))
+    assert (EffectState.PROPOSED, 0, {}) == (
+        play.effect().state,
+        play.effect().dispatches,
+        play.snapshot.errands,
+    )
+    assert (changed,) == play.snapshot.approvals
+
+
+@pytest.mark.parametrize(
+    "found", [None, evolve(FACTS, problem="it does not answer")], ids=["none", "trouble"]
+)
+def test_a_call_that_nobody_is_asked_about_still_needs_what_the_host_says(found: Facts | None) -> None:
+    """Whether its requester may hand in such a job is asked of each send."""
+    play = asked()
+
+    assert "held: names" == play.grant(facts=found)
+    assert (EffectState.PROPOSED, 0) == (play.effect().state, play.effect().dispatches)
+
+
+# ---- the end of the job -----------------------------------------------------------------------------------
+
+
+def test_a_deadline_that_nobody_has_marked_yet_lets_nothing_go() -> None:
+    """It is judged with the time of the commit, to the microsecond."""
+    play = asked(deadline=50.0)
+    play.wait(50.0)
+
+    assert "withdrawn: expired" == play.grant()
+    assert (EffectState.WITHDRAWN, 0) == (play.effect().state, play.effect().dispatches)
+    play = asked(deadline=50.0)
+    play.wait(50.0 - 1e-6)
+    assert "sent" == play.grant()
+
+
+def test_a_deadline_between_check_and_dispatch_lets_nothing_go() -> None:
+    """The check was begun in time; the commit that would let it go is not."""
+    play = asked(tools=(evolve(TOOL, check_first=True),), deadline=50.0)
+    play.wait(49.0)
+    assert "check" == play.grant()
+    play.wait(1.0)
+
+    assert "withdrawn: expired" == play.says(CALL, Checked(), slot=True, facts=FACTS)
+    assert (EffectState.WITHDRAWN, 0) == (play.effect().state, play.effect().dispatches)
+
+
+def test_a_deadline_lets_nothing_go_again_that_may_have_landed() -> None:
+    """By the word of a target that knows keys it could; it is held for a person instead."""
+    play = asked(tools=(DEDUP,), deadline=50.0)
+    play.sends()
+    play.lost()
+    play.wait(50.0)
+
+    assert "not sent again: expired" == play.grant()
+    row = play.effect()
+    assert (EffectState.UNKNOWN, 1, False) == (row.state, row.dispatches, row.resend)
+    assert row.hold is not None
+
+
+# ---- time in flight, and the life of a key ----------------------------------------------------------------
+
+
+def test_the_time_in_flight_runs_from_the_end_of_the_sender() -> None:
+    """A sender that lived for nine seconds may have sent in the last one of them."""
+    play = asked()
+    play.sends()
+    play.wait(9.0)
+    play.lost()
+    play.wait(29.0)
+    play.looks_up(Absent())
+    assert (False, EffectState.UNKNOWN) == (play.effect().absent, play.effect().state)
+
+    play.wait(1.0)
+    play.looks_up(Absent())
+    assert play.effect().absent
+
+
+def behind(play: Ledger) -> None:
+    """The machine has started again 40 s ago, and its wall clock is behind what is on record."""
+    play.now = evolve(moment(-500.0, boot=NEXT_BOOT), up=40_000_000)
+    play.tell(events.Tick())
+
+
+def test_a_clock_that_is_behind_does_not_end_the_time_in_flight() -> None:
+    """Absent is asked about again until the time is known (DESIGN.md section 8)."""
+    play = asked()
+    play.sends()
+    play.lost()
+    behind(play)
+    play.looks_up(Absent())
+
+    assert (False, False) == (play.effect().absent, play.effect().resend)
+    assert play.effect().not_before is not None
+
+
+def test_a_clock_that_is_behind_does_not_keep_a_key_alive() -> None:
+    """How long the machine was off nobody can tell: what the target may have forgotten is not sent again."""
+    play = asked(tools=(DEDUP,))
+    play.sends()
+    play.lost()
+    assert play.effect().resend
+    behind(play)
+
+    assert "not sent again" == play.grant()
+    row = play.effect()
+    assert (EffectState.UNKNOWN, 1, False) == (row.state, row.dispatches, row.resend)
+    assert ("unclear", "anna") == ((row.hold.code, row.hold.owner) if row.hold is not None else None)
+
+
+# ---- answers and errands ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [{"number": 1}, {"epoch": 9}], ids=["number", "epoch"])
+def test_an_answer_of_another_errand_closes_none(other: dict[str, int]) -> None:
+    """What the first sender says while the target is being asked is evidence, and no answer to that."""
+    play = asked()
+    play.sends()
+    play.lost()
+    assert "look_up" == play.grant()
+    before, row = play.effect(), play.errand()
+    assert 2 == row.number
+
+    assert "kept" == play.does(evolve(play.answers(CALL, NotSent(reason="no route")), **other))
+    assert (before, row) == (play.effect(), play.errand())
+    assert "confirmed" == play.says(CALL, Landed(reference="p1"))
+
+
+def test_at_a_wake_what_was_being_sent_is_unknown_whatever_has_become_of_its_errand() -> None:
+    """A row that says that it is being sent is never taken for one that was not."""
+    play = asked()
+    play.sends()
+    play.snapshot = evolve(play.snapshot, errands={})
+    play.does(events.Woke())
+
+    assert (EffectState.UNKNOWN, play.now) == (play.effect().state, play.effect().since)
+    assert ErrandKind.LOOK_UP is play.wants()
+
+
+def test_what_its_target_is_observed_for_is_observed_before_each_send() -> None:
+    """Also where nothing else is to be found out, and again after a send that reached nobody."""
+    play = asked(tools=(evolve(BLIND, observe=True),))
+    assert ErrandKind.CHECK is play.wants()
+    play.grant()
+    assert "sent" == play.says(CALL, Checked(observed=""), slot=True, facts=FACTS)
+    play.says(CALL, NotSent(reason="no route", seconds=30.0))
+    play.wait(30.0)
+
+    assert ErrandKind.CHECK is play.wants()
+
+
+def test_nothing_goes_once_a_cancel_is_on_record() -> None:
+    """A slot that comes a moment later finds nothing to do, a check that ends then lets nothing go."""
+    play = asked(tools=(evolve(TOOL, check_first=True),))
+    play.grant()
+    answer = play.answers(CALL, Checked(), slot=True, facts=FACTS)
+    play.does(events.Cancel(by=ANNA))
+    play.tell(answer)
+
+    assert (EffectState.WITHDRAWN, "canceled", 0) == (
+        play.effect().state,
+        play.effect().code,
+        play.effect().dispatches,
+    )
