@@ -18,6 +18,8 @@ from resumed.actors.entry import Stage
 from resumed.actors.machine import reconcile
 from resumed.actors.machine.draft import Draft
 from resumed.schemas import decisions, frames
+from resumed.schemas.approvals import ApprovalRule
+from resumed.schemas.frames import Given
 from resumed.schemas.job import Ending
 from resumed.schemas.ledger import ERRAND, Effect, EffectState, ToolContract
 from resumed.schemas.refusal import Refusal
@@ -455,6 +457,88 @@ def tear(one: World, sequence: int) -> None:
     raw[end : end + max(len(rest), 40)] = b"x" * max(len(rest), 40)
     log.chmod(0o600)
     log.write_bytes(bytes(raw))
+
+
+# ---- what a step is given ---------------------------------------------------------------------------------
+
+
+def test_a_step_that_waits_is_given_the_same_again(backend: str) -> None:
+    """A step that asks for later keeps its entry: each try of it is told of its outcomes, and no other."""
+
+    async def case(root: Path) -> None:
+        told: list[tuple[str, Given | None]] = []
+
+        def says(frame: frames.Run) -> decisions.Answer:
+            told.append((frame.step, frame.given))
+            decided: decisions.Decided = target.perform("p1")
+            if frame.step == "finish":
+                finishes = [step for step, _ in told].count("finish")
+                decided = decisions.Later(seconds=5.0) if finishes < 3 else decisions.GoTo(step="start")
+            if frame.step == "start" and len(told) > 1:
+                decided = decisions.Finished()
+            return decisions.Answer(decided=decided)
+
+        async with cases.made(root, contracts=[target.with_tools(world.contract())], says=says) as one:
+            Target().over(one.machine)
+            await one.start()
+            await one.admit("harbour", [])
+            assert await one.until(lambda: one.entry("harbour") is None)
+
+            assert ["start", *["finish"] * 3, "start"] == [step for step, _ in told]
+            assert [None, "confirmed", "confirmed", "confirmed", None] == [
+                None if given is None else given.outcomes[0].state for _, given in told
+            ]
+
+    cases.play(backend, case)
+
+
+def test_a_step_is_given_what_people_said(backend: str) -> None:
+    """A reviewed text and an answer reach the steps that they lead to, through the mailbox and the disk."""
+
+    async def case(root: Path) -> None:
+        told: list[Given | None] = []
+
+        def says(frame: frames.Run) -> decisions.Answer:
+            decided: decisions.Decided = decisions.Finished()
+            if frame.step == "start":
+                decided = decisions.FanOut(start="work", then="finish")
+            elif frame.step == "check":
+                told.append(frame.given)
+                decided = decisions.Asking(text="go on?", then="work")
+            elif frame.step == "work" and told:
+                told.append(frame.given)
+                decided = decisions.Accepted()
+            elif frame.step == "work":
+                draft = target.offer(b"a draft", "draft")
+                rule = ApprovalRule(not_requester=False)
+                decided = decisions.Reviewing(draft=draft, rule=rule, then="check")
+            return decisions.Answer(decided=decided)
+
+        async with cases.made(root, says=says) as one:
+            await one.start()
+            await one.admit("harbour", ["a"])
+
+            def waits(what: str) -> bool:
+                entry = one.entry("harbour")
+                parked = entry is not None and entry.stage is Stage.PARKED
+                return parked and bool(getattr(one.snapshot("harbour"), what))
+
+            assert await one.until(lambda: waits("reviews"), 60.0)
+            sha256 = one.snapshot("harbour").reviews["a"].draft.sha256
+            one.daemon.soon(lambda: one.daemon.ask("harbour", "Approve", subject="a", fingerprint=sha256))
+            assert await one.until(lambda: waits("questions"), 60.0)
+            [question] = one.snapshot("harbour").questions
+            one.daemon.soon(lambda: one.daemon.ask("harbour", "Reply", subject=question.id, answer="yes"))
+            assert await one.until(lambda: one.entry("harbour") is None, 60.0)
+            accepted, answered = told
+
+            assert accepted is not None
+            assert accepted.text is not None
+            assert "a draft" == accepted.text.text
+            assert answered is not None
+            assert ("yes", "ada") == (answered.answer, answered.by)
+
+    cases.play(backend, case)
 
 
 # ---- seeds ------------------------------------------------------------------------------------------------
