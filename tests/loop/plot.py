@@ -47,6 +47,13 @@ class Line:
 
 
 @define(frozen=True)
+class Landing:
+    """A call landed at its target, which no power cut here reaches."""
+
+    key: str
+
+
+@define(frozen=True)
 class Plot:
     """How the job runs: one item after the other, or two that end in the same moment."""
 
@@ -163,6 +170,7 @@ class Player:
         one = self.world
         if isinstance(self.sky, Recorded):
             one.witness.heard = self.sky.tell
+            self.target.lands = lambda key: self.sky.tell(Landing(key))
         await one.start(revive=False)
         await one.admit(JOB, self.items)
         if self.plot.ask:

@@ -69,6 +69,8 @@ class Target:
     """How the sender of a key ends that gives no answer."""
     said: dict[tuple[str, int, str, int, ErrandKind], decisions.Answer] = field(factory=dict)
     """What each errand came to."""
+    lands: Callable[[str], None] = lambda key: None
+    """Told of each landing, by its key."""
     watch: Callable[[frames.Run], None] = lambda frame: None
     """Told of each send before anything of it lands."""
 
@@ -123,6 +125,7 @@ class Target:
             return decisions.Refused(reason="not in this house")
         if fate is not Fate.LOST and not (self.knows_keys and call.operation_key in self.landed):
             self.landed[call.operation_key] = self.landed.get(call.operation_key, 0) + 1
+            self.lands(call.operation_key)
         if fate in ENDS:
             self.ending[call.operation_key] = ENDS[fate]
         if fate in SILENT:
