@@ -72,20 +72,16 @@ def _means(verb: str, command: str, snapshot: Snapshot) -> str:
 
 
 def _settling(command: str, snapshot: Snapshot) -> tuple[str, str]:
-    """The law's command as a shell takes it, and what it says. What would pass for an option is named by its
-    id in the inbox."""
-    before = f"resumectl settle {snapshot.job.id} "
-    name, _, rest = command.removeprefix(before).rpartition(" --")  # the reason, which comes last
-    name, _, word = name.rpartition(" --")
-    [name] = shlex.split(name)  # the law quotes it for a shell already
+    """The law's command, and what it says. What would pass for an option is named by its id in the inbox."""
+    job, name, word = shlex.split(command)[2:5]
     effect = snapshot.effects[name]
-    said = shlex.quote(name)
     if name.startswith("-"):
-        said = asks.short(snapshot.job.id, AskKind.SETTLE, name, effect.dispatches)
-    means = ABSENT[effect.gate is not None] if word == "absent" else LANDED
-    if word == "absent" and (snapshot.cancel is not None or snapshot.expiry is not None):
+        short = asks.short(job, AskKind.SETTLE, name, effect.dispatches)
+        command = f"resumectl settle {job} {short} {word}{command.rpartition(word)[2]}"
+    means = ABSENT[effect.gate is not None] if word == "--absent" else LANDED
+    if word == "--absent" and (snapshot.cancel is not None or snapshot.expiry is not None):
         means = NEVER
-    return f"{before}{said} --{word} --{rest}", means
+    return command, means
 
 
 def _stuck(snapshot: Snapshot) -> str:

@@ -169,6 +169,8 @@ def _checks(snapshot: Snapshot, told: Past) -> tuple[WhyCheck, ...]:
     found = [WhyCheck(name="integrity", said="ok")]
     if told.torn:
         found = [WhyCheck(name="integrity", said=f"torn {told.torn}", good=False)]
+    elif any(effect.suspect for effect in snapshot.effects.live()):
+        found = [WhyCheck(name="integrity", said="a line was lost", good=False)]
     hold = snapshot.hold
     if hold is not None and hold.code == standing.NOT_GONE:
         found.append(WhyCheck(name="processes", said="not known to be gone", good=False))
@@ -256,7 +258,7 @@ def _asking(snapshot: Snapshot, now: Instant) -> Iterable[WhyWake]:
         yield WhyWake(said="a free worker, to ask its target")
     if snapshot.effects.unsettled and (at := errands.next_moment(snapshot, now)) is not None:
         rows = [row for row in snapshot.effects.live() if row.not_before == at]
-        asked = any(row.state is EffectState.UNKNOWN and not row.resend for row in rows)
+        asked = any(row.suspect or (row.state is EffectState.UNKNOWN and not row.resend) for row in rows)
         said = "its target, which is asked again" if asked else "one of its effects, which is tried again"
         yield WhyWake(said=said, at=spell(at.wall))
 

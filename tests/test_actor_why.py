@@ -342,6 +342,19 @@ def test_what_is_tried_again_is_not_said_to_wait_for_a_person_alone() -> None:
     assert seen.wakes[-1].at
 
 
+def test_call_that_a_lost_line_may_have_let_go_is_told() -> None:
+    """What was not said before the line was lost is asked first; that one was lost is no secret."""
+    play = effects_kit.asked()
+    play.does(events.Woke(torn=True))
+    seen = view(play)
+
+    assert ("integrity", "a line was lost", False) == (
+        seen.checks[0].name, seen.checks[0].said, seen.checks[0].good,
+    )  # fmt: skip
+    assert ["its target, which is asked again"] == [wake.said for wake in seen.wakes]
+    assert "a line of its job was lost" in seen.reason
+
+
 def test_deadline_wakes_too() -> None:
     """A job with a deadline says when that ends it."""
     play = Play.of("a", deadline=50)

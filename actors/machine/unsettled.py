@@ -48,7 +48,8 @@ def torn(draft: Draft) -> None:
             reconcile.lost(draft, effect, effect.code, effect.reason or "a line of its job was lost")
         elif contract.look_up:
             at = later(draft.then, reconcile.in_flight(contract))
-            draft.put_effect(evolve(effect, suspect=True, not_before=at))
+            said = f"a line of its job was lost, which may have let it go: {contract.target} is asked first"
+            draft.put_effect(evolve(effect, suspect=True, not_before=at, reason=said))
         else:
             said = f"a line of its job was lost, and {contract.target} cannot be asked whether that let it go"
             draft.put_effect(evolve(reconcile.held(draft, effect, contract, SUSPECT, said), suspect=True))
