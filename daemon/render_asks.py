@@ -151,6 +151,10 @@ def _bodies(bodies: list[dict[str, Any]], width: int) -> list[str]:
     for body in bodies:
         head = f"sends {clean(body['name'])}: {render.size(body['size'])}, sha256 {body['sha256'][:16]}"
         lines += text(head, body["text"], width) if body["text"] else [head]
+        if (shown := len(body["text"].encode(errors="replace"))) < body["size"]:
+            part = "only its beginning is" if shown else "it is no text, and is not"
+            said = f"{part} shown: all of it lies in the job's folder, as artifacts/{body['sha256']}"
+            lines += [f"  ! {each}" for each in wrap(said, max(width - 4, 20))]
     return lines
 
 

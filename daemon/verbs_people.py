@@ -19,15 +19,22 @@ from .verbs_steer import show_told
 
 def inbox(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
     """Who must do what, over all jobs, oldest first; or all of one thing that is asked."""
-    if asked.ask:
-        job, subject = picking.one(client, asked, picking.ANY)
-        found = client.call("Asked", job=job, subject=subject)
-        screen.show(found, render_asks.ask(found["ask"], screen.now, screen.width, screen.colour))
-        return control.EXIT_DONE
     answer = picking.whole_inbox(client)
+    if asked.ask:
+        several = picking.among(answer["asks"], asked, picking.ANY)
+        if len(several) < 2:
+            return _whole(screen, client, asked)
+        answer["asks"] = several
     if asked.mine:
         answer["asks"] = [row for row in answer["asks"] if row["yours"]]
     screen.show(answer, render_asks.inbox(answer, screen.now, screen.width, screen.colour))
+    return control.EXIT_DONE
+
+
+def _whole(screen: Screen, client: Client, asked: argparse.Namespace) -> int:
+    job, subject = picking.one(client, asked, picking.ANY)
+    found = client.call("Asked", job=job, subject=subject)
+    screen.show(found, render_asks.ask(found["ask"], screen.now, screen.width, screen.colour))
     return control.EXIT_DONE
 
 

@@ -123,6 +123,16 @@ LOUD = {
             "revoked": 0, "same_user": False}]},
         ["decided    approve by bo 2026-11-30 11:00:00 (in round 1: it counts no more)"],
     ),
+    "bytes that are no text": (
+        {"bodies": [{"name": "body", "sha256": "c" * 64, "size": 7, "text": ""}]},
+        ["  ! it is no text, and is not shown: all of it lies in the job's folder, as",
+         f"  ! artifacts/{'c' * 64}"],
+    ),
+    "a text that is too long to be shown": (
+        {"bodies": [{"name": "body", "sha256": "c" * 64, "size": 9, "text": "a label"}]},
+        ["  | a label", "  ! only its beginning is shown: all of it lies in the job's folder, as",
+         f"  ! artifacts/{'c' * 64}"],
+    ),
     "a decision that was spent": (
         {"decisions": [{"by": "bo", "at": at(-1), "decision": "approve", "round": 1, "reason": "", "until": 0,
                         "spent": at(-0.5), "revoked": 0, "same_user": True}]},
