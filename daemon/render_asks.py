@@ -8,6 +8,15 @@ from .render import moment, paint, stamp, table
 
 GLYPHS = {"settle": "!", "approve": "*", "review": "*", "answer": "*"}
 """Signs of what waits for whoever looks; what waits for others has none."""
+DECIDED = {
+    "approve": "approved",
+    "deny": "denied",
+    "send_back": "sent back",
+    "accept": "accepted",
+    "edit": "edited",
+    "refuse": "refused",
+}
+YES = ("approve", "accept", "edit")
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 MOST_TEXT = 4000
 """Characters of a draft or of what `show` printed; `resumectl output` and --json have it whole."""
@@ -79,10 +88,10 @@ def ask(view: dict[str, Any], now: float, width: int, colour: bool) -> list[str]
         lines += text("shown by the workflow", view["shown"], width)
     lines += _named("relies on", view["sources"], width)
     lines += render.facts(_rules(view, now), width)
-    lines += [
-        f"{'' if place else 'decided':<{render.NAME}} {_decision(one, row['round'])}"
-        for place, one in enumerate(view["decisions"])
-    ]
+    for place, one in enumerate(view["decisions"]):
+        said = wrap(_decision(one, row["round"]), max(width - render.NAME - 1, 20))
+        names = ["" if place else "decided", *[""] * (len(said) - 1)]
+        lines += [f"{name:<{render.NAME}} {part}" for name, part in zip(names, said, strict=True)]
     return lines
 
 
@@ -182,14 +191,14 @@ def text(head: str, said: str, width: int) -> list[str]:
 
 
 def _decision(one: dict[str, Any], now: int) -> str:
-    said = f"{one['decision']} by {clean(one['by'])} {stamp(one['at'])}"
+    said = f"{DECIDED.get(one['decision'], one['decision'])} by {clean(one['by'])} {stamp(one['at'])}"
     if one["reason"]:
         said += f": {clean(one['reason'], 200)}"
     if one["revoked"]:
         said += f" (taken back {stamp(one['revoked'])})"
     elif one["spent"]:
         said += f" (spent {stamp(one['spent'])})"
-    elif one["round"] < now:
+    elif one["round"] < now and one["decision"] in YES:
         said += f" (in round {one['round']}: it counts no more)"
     return said + (" [same user as the jobs]" if one["same_user"] else "")
 

@@ -121,7 +121,7 @@ LOUD = {
         {"row": row(round=2), "decisions": [{
             "by": "bo", "at": at(-1), "decision": "approve", "round": 1, "reason": "", "until": 0, "spent": 0,
             "revoked": 0, "same_user": False}]},
-        ["decided    approve by bo 2026-11-30 11:00:00 (in round 1: it counts no more)"],
+        ["decided    approved by bo 2026-11-30 11:00:00 (in round 1: it counts no more)"],
     ),
     "bytes that are no text": (
         {"bodies": [{"name": "body", "sha256": "c" * 64, "size": 7, "text": ""}]},
@@ -136,7 +136,7 @@ LOUD = {
     "a decision that was spent": (
         {"decisions": [{"by": "bo", "at": at(-1), "decision": "approve", "round": 1, "reason": "", "until": 0,
                         "spent": at(-0.5), "revoked": 0, "same_user": True}]},
-        ["decided    approve by bo 2026-11-30 11:00:00 (spent 2026-11-30 11:30:00) [same user as the jobs]"],
+        ["decided    approved by bo 2026-11-30 11:00:00 (spent 2026-11-30 11:30:00) [same user as the jobs]"],
     ),
 }  # fmt: skip
 
