@@ -54,6 +54,7 @@ class Sendings:
         self.chance = random.Random(f"sendings {seed}")
         self.told = Told()
         self.dying = 0.0
+        self.items: tuple[str, ...] = ()
         name = self.chance.choice(tuple(TOOLS))
         self.tool = TOOLS[name]
         self.told.count(name)
@@ -73,8 +74,12 @@ class Sendings:
     async def tell(self, root: Path, sky: Weather) -> None:
         """Bad times, then good ones."""
         pages = tuple(f"p{number}" for number in range(self.chance.choice((1, 2, 3))))
+        says = target.performing(*pages)
+        if self.chance.random() < 0.5:
+            says, self.items = target.each_performing(self.chance.choice((1, 2))), pages
+            self.told.count("of items")
         async with anyio.create_task_group() as group:
-            made = World(root, self.seed, [self.contract()], target.performing(*pages), group, sky)
+            made = World(root, self.seed, [self.contract()], says, group, sky)
             self.cms.over(made.machine)
             self.cms.fates = [self.chance.choice(tuple(Fate)) for _ in range(self.chance.choice((0, 2, 5)))]
             made.machine.manners = self.manners()
@@ -94,7 +99,7 @@ class Sendings:
     async def _bad_times(self, made: World) -> None:
         draw = self.chance
         for job in JOBS[: draw.choice((1, 2))]:
-            await made.admit(job, [])
+            await made.admit(job, self.items)
         for _ in range(draw.choice((2, 5, 9))):
             self.dying = draw.choice((0.0, 0.0, 0.02))
             made.weather.storm = draw.choice((0.0, 0.0, 0.05))

@@ -172,6 +172,22 @@ def performing(*pages: str, otherwise: str = "") -> Says:
     return says
 
 
+def each_performing(parallel: int = 1) -> Says:
+    """A job whose items each ask for one call, and are done when it has landed."""
+
+    def says(frame: frames.Run) -> decisions.Answer:
+        decided: decisions.Decided = decisions.Finished()
+        if frame.step == "start":
+            decided = decisions.FanOut(start="work", then="finish", parallel=parallel)
+        elif frame.step == "work":
+            decided = perform(frame.item, then="check")
+        elif frame.step == "check":
+            decided = decisions.Accepted()
+        return decisions.Answer(decided=decided)
+
+    return says
+
+
 def with_tools(contract: Contract, *tools: ToolContract) -> Contract:
     """The workflow, and what it may write to."""
     return evolve(contract, effects=tools or (TOOL,))
