@@ -148,7 +148,8 @@ async def test_grandchild_of_ours_is_inside() -> None:
     """Deeper down counts as well, in a session of its own and with an empty environment too."""
     code = (
         "import subprocess, sys; made = subprocess.Popen([sys.executable, '-I', '-S', '-c', "
-        f"{WAITING!r}], env={{}}, start_new_session=True, stdin=subprocess.PIPE); "
+        f"{WAITING!r}], env={{}}, start_new_session=True, stdin=subprocess.PIPE, "
+        "stdout=subprocess.DEVNULL); "
         "print('', made.pid, sep='\\n', flush=True); sys.stdin.read(); made.kill()"
     )
     with child(code) as made:
