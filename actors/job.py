@@ -17,14 +17,12 @@ from attrs import evolve
 from resumed.schemas import events, line_io
 from resumed.schemas.errors import CommitError, FaultyInputError, StoreError, UnreadableError
 from resumed.schemas.instant import Instant, reached
-from resumed.schemas.job import Try
-from resumed.schemas.ledger import Errand
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import STATE_SCHEMA, Checkpoint, Entry, Line, Snapshot
 from resumed.store.journal import SYNC_FAILED, Journal
 from resumed.store.recovery import Recovered
 
-from . import acting, outputs, receipts, straight, verdicts, witness
+from . import acting, onward, outputs, receipts, straight, verdicts, witness
 from .clock import Clock
 from .entry import JobEntry
 from .machine import due
@@ -32,6 +30,7 @@ from .machine.apply import after
 from .machine.transition import transition
 from .machine.verdict import Verdict
 from .mailbox import Answered, Message, Offered
+from .onward import Onward
 from .straight import Drawn, Straight
 from .trouble import Ease
 from .witness import Witness
@@ -50,8 +49,10 @@ class House(straight.House, acting.House, Protocol):
     ease: Ease
     witness: Witness
 
-    def adopted(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
-        """This snapshot is in force; look again when `due` names the next instant after `now`."""
+    def adopted(
+        self, entry: JobEntry, snapshot: Snapshot, now: Instant, until: Instant | None = None
+    ) -> None:
+        """This snapshot is in force; look again at `until`, or when `due` says after `now`."""
         ...
 
     def lost(self, snapshot: Snapshot) -> events.Woke:
@@ -136,8 +137,8 @@ class JobActor:
         return self.house.draining or (snapshot.attempt is None and not due.placings(snapshot, self._now))
 
     def _is_busy(self) -> bool:
-        snapshot = self.snapshot
-        return bool(snapshot.tries or snapshot.errands or self.entry.running or self.entry.placing)
+        snapshot, entry = self.snapshot, self.entry
+        return bool(snapshot.tries or snapshot.errands or entry.running or entry.placing)
 
     # ---- waking ---------------------------------------------------------------------------------------
 
@@ -194,7 +195,7 @@ class JobActor:
     async def _decide(self, messages: list[Message]) -> bool:
         """False when what was drawn up is not in force, and what was in hand has been dealt with."""
         drawn = self.draw_up(messages)
-        if drawn.line is not None and not await self._commit(drawn.line, messages):
+        if isinstance(drawn.line, Line) and not await self._commit(drawn.line, messages):
             return False
         self.settle(drawn)
         if self._wants_checkpoint():
@@ -202,17 +203,22 @@ class JobActor:
         return True
 
     def settle(self, drawn: Drawn) -> None:
-        """What was drawn up is in force, and whoever waits for it is answered."""
-        if drawn.line is not None:
+        """What was drawn up is in force, and whoever waits for it is answered; nobody does for a report."""
+        line = drawn.line
+        if type(line) is Onward:
+            self.snapshot, self.entry.crashes = drawn.tentative, 0
+            self.house.adopted(self.entry, drawn.tentative, self._now, line.row.until)
+            self.entry.box.adopted()
+            return
+        if line is not None:
             self._adopt(drawn.tentative)
-        else:
-            # Nothing changed but the time: without this the instant after the one that rang would be missed.
+        else:  # nothing changed but the time: the instant after the one that rang must not be missed
             self.house.adopted(self.entry, self.snapshot, self._now)
         for message, verdict in zip(drawn.messages, drawn.verdicts, strict=True):
             if message.reply is not None:
                 message.reply.fill(Answered(verdict, self.snapshot))
             if isinstance(message.event, Offered):
-                self._offer_used(message.event, verdict)
+                verdicts.offer_used(self.house, self.entry, message.event.worker, verdict)
         self.entry.box.adopted()
 
     def needs_task(self, wants: bool) -> bool:
@@ -226,6 +232,17 @@ class JobActor:
 
     def _wants_checkpoint(self) -> bool:
         return self.journal.wants_checkpoint(self._checkpoint_size)
+
+    def draw_plain(self, messages: list[Message]) -> Drawn | None:
+        """The same as `draw_up`, in one go; None where they are not one plain step."""
+        if len(messages) != 1 or type(event := messages[0].event) is not events.Returned:
+            return None
+        now = self.house.clock.now()
+        found = onward.draw(self.entry, self.snapshot, event, self.journal.digest, now)
+        if found is None:
+            return None
+        self._now = now
+        return Drawn(messages, *found, [])
 
     def draw_up(self, messages: list[Message]) -> Drawn:
         """The line that decides all messages in order now, each on top of the ones before."""
@@ -253,21 +270,9 @@ class JobActor:
             found.append(verdict)
         if not entries:
             return Drawn(messages, None, self.snapshot, found)
-        line = Line(
-            sequence=sequence, epoch=tentative.epoch, previous=previous, at=now, entries=tuple(entries)
-        )
+        decided = tuple(entries)
+        line = Line(sequence=sequence, epoch=tentative.epoch, previous=previous, at=now, entries=decided)
         return Drawn(messages, line, tentative, found)
-
-    def _offer_used(self, offered: Offered, verdict: Verdict) -> None:
-        if not isinstance(verdict, Entry):
-            self.house.workshop.decline(self.entry, offered.worker)
-            return
-        rows: tuple[Try | Errand, ...] = (*verdict.changes.tries, *verdict.changes.errands)
-        for row in rows:
-            self.house.workshop.take(self.entry, row)
-        if not rows:
-            # Judged, and not let go: nothing runs in it.
-            self.house.workshop.decline(self.entry, offered.worker)
 
     # ---- committing -----------------------------------------------------------------------------------
 
@@ -303,21 +308,8 @@ class JobActor:
             said = Refusal(code="too_large", reason=f"{error}: name fewer items at a time")
             reply.fill(Answered(said, self.snapshot))
             self.entry.box.adopted()
-        elif isinstance(event, events.Woke):
-            half = (event.most or len(self.snapshot.tries)) // 2
-            if half < 1:
-                raise error
-            messages[0].event = evolve(event, most=half)
-            await self._decide(messages)
-        elif isinstance(event, events.Returned):
-            messages[0].event = events.Raised(
-                unit=event.unit, epoch=event.epoch, number=event.number, error=str(error), late=event.late
-            )
-            await self._decide(messages)
-        elif isinstance(event, events.Trouble):
-            raise error
         else:
-            messages[0].event = events.Trouble(code="too_large", reason=str(error))
+            messages[0].event = verdicts.smaller(event, self.snapshot, error)
             await self._decide(messages)
 
     async def _reload(self) -> None:
@@ -350,15 +342,12 @@ class JobActor:
 
     def _adopt(self, snapshot: Snapshot) -> None:
         """The snapshot is in force: what its line says is durable."""
-        before, self.snapshot = self.snapshot, snapshot
+        before, self.snapshot = self.snapshot.attempt, snapshot
         snapshot.items.settle()
-        entry = self.entry
-        entry.crashes = 0
-        if snapshot.attempt is not None and (
-            before.attempt is None or before.attempt.epoch != snapshot.attempt.epoch
-        ):
-            entry.epoch = snapshot.attempt.epoch
-        self.house.adopted(entry, snapshot, self._now)
+        self.entry.crashes = 0
+        if (now := snapshot.attempt) is not None and (before is None or before.epoch != now.epoch):
+            self.entry.epoch = now.epoch
+        self.house.adopted(self.entry, snapshot, self._now)
 
     async def _checkpoint(self, why: str, *, fill: bool, reload: bool = True) -> None:
         """Rotate the log, then write the checkpoint; one that fails is no commit and is tried again later."""
@@ -398,3 +387,9 @@ class JobActor:
     def act(self) -> bool:
         """Begin what is due and end what is no longer; True when the job wants a slot."""
         return acting.act(self.house, self.entry, self.snapshot, self._now)
+
+    def act_on(self, drawn: Drawn) -> bool:
+        """The same after what was drawn up."""
+        if type(drawn.line) is Onward:
+            return onward.go_on(self.house, self.entry, self.snapshot, drawn.line.row, self._now)
+        return self.act()

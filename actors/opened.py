@@ -12,7 +12,7 @@ GRACE = 5.0
 
 def row(snapshot: Snapshot, unit: str) -> Try | Errand | None:
     """The open try of a unit, or the open errand of that name."""
-    if errands.is_errand(unit):
+    if unit and errands.is_errand(unit):
         return snapshot.errands.get(errands.effect_of(unit))
     return snapshot.tries.get(unit)
 

@@ -5,6 +5,7 @@ workers that are not proven gone: something may still work in those. Credentials
 memory under the same names, and go with them.
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -24,8 +25,14 @@ def make(folder: Path) -> None:
 
 def remove(*folders: str | Path) -> None:
     """Remove folders and all in them, where they are; what cannot be removed is left to the next start."""
+    # Most tries of a Python worker never had one: not even the folder that they would stand in is there then.
+    there: dict[str, bool] = {}
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        above = os.path.dirname(folder)
+        if above not in there:
+            there[above] = os.path.lexists(above)
+        if there[above]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_worker(root: str | Path, worker: str) -> None:

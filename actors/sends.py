@@ -53,6 +53,10 @@ class Sends:
             self._slots.want(job.id, entry.digest, snapshot.contract, rank, errand=True)
         return begins
 
+    def concern(self, entry: JobEntry) -> bool:
+        """Whether the job waits for a place at a target, or has one."""
+        return entry.id in self.targets
+
     def choose(
         self, entry: JobEntry, adopted: Snapshot, tentative: Snapshot, worker: str, now: Instant
     ) -> str | None:

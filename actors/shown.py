@@ -148,6 +148,8 @@ def _key(snapshot: Snapshot, row: Try) -> str:
 
 def items(snapshot: Snapshot) -> tuple[Item, ...]:
     """The items for the job's own step; a workflow of programs needs them where it lists them only."""
+    if not len(snapshot.items):
+        return ()
     if places.runs_programs(snapshot) and snapshot.position.at != snapshot.contract.start:
         return ()
     found = tuple(snapshot.items)

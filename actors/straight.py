@@ -22,6 +22,7 @@ from .disk import Disk
 from .entry import JobEntry
 from .machine.verdict import Verdict
 from .mailbox import Message
+from .onward import Onward
 from .soon import soon
 
 
@@ -51,7 +52,7 @@ class Drawn:
     """What the law makes of messages: the line to commit, the snapshot after it, a verdict for each."""
 
     messages: list[Message]
-    line: Line | None
+    line: Line | Onward | None
     tentative: Snapshot
     verdicts: list[Verdict]
 
@@ -66,16 +67,20 @@ class Actor(Protocol):
         """True when something must be awaited before these are decided."""
         ...
 
+    def draw_plain(self, messages: list[Message]) -> Drawn | None:
+        """What the law makes of them now where they are one plain step, for which nothing is awaited."""
+        ...
+
     def draw_up(self, messages: list[Message]) -> Drawn:
-        """What the law makes of them now."""
+        """What it makes of any."""
         ...
 
     def settle(self, drawn: Drawn) -> None:
         """Its line is durable: adopt, and answer."""
         ...
 
-    def act(self) -> bool:
-        """Start what is due, and stop what is no longer; True when the job wants a slot."""
+    def act_on(self, drawn: Drawn) -> bool:
+        """Start what is due after it, and stop what is no longer; True when the job wants a slot."""
         ...
 
     def needs_task(self, wants: bool) -> bool:
@@ -150,19 +155,24 @@ class Straight:
             return
         box.rung = False
         messages = box.take()
-        if actor.waits_for_more(messages):
-            self._wake()
-            return
-        drawn = actor.draw_up(messages)
+        drawn = actor.draw_plain(messages)
+        if drawn is None:
+            if actor.waits_for_more(messages):
+                self._wake()
+                return
+            drawn = actor.draw_up(messages)
         line = drawn.line
         if line is None:
             self._end(drawn)
             return
-        try:
-            raw, digest = line_io.spell_line(line)
-        except FaultyInputError:
-            self._wake()  # it decides them again, in smaller pieces
-            return
+        if isinstance(line, Onward):
+            raw, digest = line.raw, line.digest
+        else:
+            try:
+                raw, digest = line_io.spell_line(line)
+            except FaultyInputError:
+                self._wake()  # it decides them again, in smaller pieces
+                return
         self._drawn = drawn
         try:
             self._house.disk.submit(actor.journal, raw, line.sequence, digest, self._durable)
@@ -186,7 +196,7 @@ class Straight:
     def _end(self, drawn: Drawn) -> None:
         actor = self._actor
         actor.settle(drawn)
-        wants = actor.act()
+        wants = actor.act_on(drawn)
         box = actor.entry.box
         if actor.needs_task(wants):
             self._wake()

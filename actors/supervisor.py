@@ -365,11 +365,13 @@ class Supervisor:
 
     # ---- what actors ask ------------------------------------------------------------------------------
 
-    def adopted(self, entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
-        """This snapshot is in force."""
+    def adopted(
+        self, entry: JobEntry, snapshot: Snapshot, now: Instant, until: Instant | None = None
+    ) -> None:
+        """This snapshot is in force; `until` is the instant to look again, where it is known."""
         entry.snapshot = snapshot
         entry.digest = snapshot.code_version.contract
-        self.timers.set(entry, due.next_due(snapshot, now))
+        self.timers.set(entry, due.next_due(snapshot, now) if until is None else until)
         if snapshot.waits is not entry.waits:
             self.sequels.note(entry, snapshot)
         if entry.watchers:
@@ -382,14 +384,13 @@ class Supervisor:
 
     def lost(self, snapshot: Snapshot) -> events.Woke:
         """What is known of the workers of an attempt that another process opened."""
-        names = sorted(opened.workers(snapshot) & set(self.unproven))
-        return events.Woke(unproven=tuple(names), detail=" ".join(self.unproven[name] for name in names))
+        names = tuple(sorted(opened.workers(snapshot) & set(self.unproven)))
+        return events.Woke(unproven=names, detail=" ".join(self.unproven[name] for name in names))
 
     def row(self, entry: JobEntry) -> JobRow | None:
         """The job's row now; None while nothing of it has been read."""
-        if entry.snapshot is not None:
-            return views.row(entry.snapshot, self.clock.now())
-        return entry.row
+        snapshot = entry.snapshot
+        return entry.row if snapshot is None else views.row(snapshot, self.clock.now())
 
     def _rung(self, entry: JobEntry) -> None:
         if entry.stage is Stage.ACTIVE:

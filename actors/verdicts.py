@@ -10,8 +10,10 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.decisions import Answer
+from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant
-from resumed.schemas.ledger import ErrandKind
+from resumed.schemas.job import Try
+from resumed.schemas.ledger import Errand, ErrandKind
 from resumed.schemas.snapshot import Entry, Snapshot
 
 from . import opened
@@ -56,7 +58,7 @@ def verdict(
         key = (event.unit, event.number)
         if not is_open and entry.answers.get(key) == event.answer:
             return Unchanged(reason="an identical repeat of an answer already decided")
-        _remember(entry, key, event.answer)
+        remember(entry, key, event.answer)
         if event.slot and errands.is_errand(event.unit):
             event = evolve(event, slot=errands.is_durable(adopted, tentative, event.unit))
     found = transition(tentative, event, now)
@@ -68,6 +70,35 @@ def verdict(
     return transition(tentative, evolve(event, slot=False), now)
 
 
+def offer_used(house: House, entry: JobEntry, worker: str, found: Verdict) -> None:
+    """The slot that was offered is in use by what the verdict starts; else it goes back."""
+    rows: tuple[Try | Errand, ...] = ()
+    if isinstance(found, Entry):
+        rows = (*found.changes.tries, *found.changes.errands)
+    for row in rows:
+        house.workshop.take(entry, row)
+    if not rows:
+        # Refused, or judged and not let go: nothing runs in it.
+        house.workshop.decline(entry, worker)
+
+
+def smaller(event: events.Event | Offered, snapshot: Snapshot, error: FaultyInputError) -> events.Event:
+    """What is decided in place of one whose line would be too long; `error` is raised where there is nothing
+    less."""
+    if isinstance(event, events.Woke):
+        half = (event.most or len(snapshot.tries)) // 2
+        if half < 1:
+            raise error
+        return evolve(event, most=half)
+    if isinstance(event, events.Returned):
+        return events.Raised(
+            unit=event.unit, epoch=event.epoch, number=event.number, error=str(error), late=event.late
+        )
+    if isinstance(event, events.Trouble):
+        raise error
+    return events.Trouble(code="too_large", reason=str(error))
+
+
 def _is_send(tentative: Snapshot, unit: str, now: Instant) -> bool:
     """Whether this is an errand's name that lets an effect go."""
     effect = tentative.effects.get(errands.effect_of(unit)) if errands.is_errand(unit) else None
@@ -76,7 +107,8 @@ def _is_send(tentative: Snapshot, unit: str, now: Instant) -> bool:
     return errands.needed(tentative, effect, reckoning.trusted(tentative, now)) is ErrandKind.SEND
 
 
-def _remember(entry: JobEntry, key: tuple[str, int], answer: Answer) -> None:
+def remember(entry: JobEntry, key: tuple[str, int], answer: Answer) -> None:
+    """The answer is kept for a while, so that an identical repeat is known."""
     entry.answers[key] = answer
     while len(entry.answers) > REMEMBERED:
         del entry.answers[next(iter(entry.answers))]

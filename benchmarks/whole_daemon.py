@@ -55,8 +55,8 @@ class Watch:
         """Look at every snapshot that comes into force from now on."""
         adopted = supervisor.adopted
 
-        def watched(entry: JobEntry, snapshot: Snapshot, now: Instant) -> None:
-            adopted(entry, snapshot, now)
+        def watched(entry: JobEntry, snapshot: Snapshot, now: Instant, until: Instant | None = None) -> None:
+            adopted(entry, snapshot, now, until)
             self._look(entry.id, snapshot.position.occurrence)
 
         setattr(supervisor, "adopted", watched)  # noqa: B010 - the seam is a method, and stays one

@@ -6,10 +6,11 @@ empty for the job's own step. The first answer of a try wins; an identical repea
 silence; a stale or different one changes nothing.
 """
 
+from operator import attrgetter
 from typing import Any
 
 import orjson
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from . import codec, strict
 from .decisions import Answer, GoTo
@@ -219,7 +220,9 @@ _WORDS = {kind: word for table in (_TO_WORKER, _FROM_WORKER) for word, kind in t
 
 def write(frame: ToWorker | FromWorker) -> bytes:
     """The bytes of a frame, newline included; FaultyInputError when it is too large to send."""
-    plain = {"frame": _WORDS[type(frame)], **codec.to_plain(frame)}
+    plain = plain_run(frame) if type(frame) is Run else None
+    if plain is None:
+        plain = {"frame": _WORDS[type(frame)], **codec.to_plain(frame)}
     if isinstance(frame, Open | Ready):
         # Always written, though it is a default: the other side may be of another release.
         plain["protocol"] = frame.protocol
@@ -227,6 +230,50 @@ def write(frame: ToWorker | FromWorker) -> bytes:
     if len(raw) > MAX_FRAME:
         raise FaultyInputError("cannot send a frame", (f"{len(raw)} bytes, the most is {MAX_FRAME}",))
     return raw
+
+
+_KNOWN = (
+    *("job", "epoch", "item", "number", "step", "occurrence", "log", "scratch", "attempt", "interrupted"),
+    *("inputs", "state", "objective", "labels", "credentials"),
+)
+_others = [each for each in fields(Run) if each.name not in _KNOWN]
+_of_run = attrgetter(*(each.name for each in _others))
+_BARE = tuple(each.default for each in _others)
+
+
+def plain_run(frame: Run) -> dict[str, Any] | None:
+    """The plain value of a `run` as most of them are: a step of the job, of which nothing waited.
+
+    Written without the converter, which looks at each field and its default. None for any other.
+    """
+    if _of_run(frame) != _BARE:
+        return None
+    plain = {
+        "frame": "run",
+        "job": frame.job,
+        "epoch": frame.epoch,
+        "item": frame.item,
+        "number": frame.number,
+        "step": frame.step,
+        "occurrence": frame.occurrence,
+        "log": frame.log,
+        "scratch": frame.scratch,
+    }
+    if frame.attempt:
+        plain["attempt"] = frame.attempt
+    if frame.interrupted:
+        plain["interrupted"] = True
+    if frame.inputs != "{}":
+        plain["inputs"] = frame.inputs
+    if frame.state:
+        plain["state"] = frame.state
+    if frame.objective:
+        plain["objective"] = frame.objective
+    if frame.labels:
+        plain["labels"] = frame.labels
+    if frame.credentials:
+        plain["credentials"] = frame.credentials
+    return plain
 
 
 def _read(raw: bytes, table: dict[str, type[Any]], what: str) -> Any:
@@ -251,24 +298,29 @@ def goes_on(value: dict[str, Any]) -> Returned | None:
     Read without the converter, which takes three times as long. None for any other, and for one that does
     not hold: of that the converter says what is wrong.
     """
-    answer = value.get("answer")
-    if len(value) != 5 or type(answer) is not dict:
+    # By the order in which our own workers write.
+    if [*value] != _RETURNED:
         return None
-    decided, state = answer.get("decided"), answer.get("state")
-    job, item, epoch, number = value.get("job"), value.get("item"), value.get("epoch"), value.get("number")
-    if len(answer) != 2 or type(decided) is not dict or len(decided) != 2 or decided.get("kind") != "GoTo":
+    job, epoch, item, number, answer = value.values()
+    if type(answer) is not dict or [*answer] != _ANSWER:
         return None
-    step = decided.get("step")
+    decided, state = answer.values()
+    if type(decided) is not dict or [*decided] != _GOTO or decided["kind"] != "GoTo":
+        return None
+    step = decided["step"]
     if type(step) is not str or type(job) is not str or type(item) is not str or type(state) is not dict:
         return None
     if type(epoch) is not int or type(number) is not int or not {*map(type, state.values())} <= _TEXT:
         return None
-    if max(abs(epoch), abs(number)) > strict.MAX_INT:
+    if not (-strict.MAX_INT <= epoch <= strict.MAX_INT and -strict.MAX_INT <= number <= strict.MAX_INT):
         return None
     given = Answer(decided=GoTo(step=step), state=state)
     return Returned(job=job, epoch=epoch, item=item, number=number, answer=given)
 
 
+_RETURNED = ["job", "epoch", "item", "number", "answer"]
+_ANSWER = ["decided", "state"]
+_GOTO = ["kind", "step"]
 _TEXT = {str}
 
 

@@ -21,11 +21,14 @@ class Instant:
     up: int
 
 
-@lru_cache(maxsize=256)
-def spell(wall: int) -> str:
-    """The UTC text of a wall clock reading in microseconds. One line names a moment several times."""
+def spell_once(wall: int) -> str:
+    """The UTC text of a wall clock reading in microseconds."""
     second, micro = divmod(wall, MICRO)
     return f"{_spell_second(second)}.{micro:06d}Z"
+
+
+spell = lru_cache(maxsize=256)(spell_once)
+"""The same, for readings that are spelled several times: one line names a moment so often."""
 
 
 def moment(wall: int) -> str:

@@ -6,16 +6,21 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from resumed.actors.machine import plain
+from resumed.actors import onward
+from resumed.actors.entry import JobEntry
+from resumed.actors.machine import apply, due, plain
 from resumed.actors.machine.transition import at_large
-from resumed.schemas import events
+from resumed.schemas import codec, events, frames, line_io
+from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant
-from resumed.schemas.snapshot import Entry, Snapshot
+from resumed.schemas.snapshot import Entry, Line, Snapshot
 
-_step = plain.step
+_step, _draw, _plain_run = plain.step, onward.draw, frames.plain_run
+Turn = tuple[onward.Onward, Snapshot]
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +38,68 @@ def plain_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Entry]]:
         return entry
 
     monkeypatch.setattr(plain, "step", asked_twice)
+    yield given
+    assert [] == wrong
+
+
+@pytest.fixture(autouse=True)
+def onward_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Turn]]:
+    """Wherever a plain step is drawn up in one go, in any test, all the long ways say the same: the line to
+    the byte, the snapshot after it, what is due then, and when to look again."""
+    given: list[Turn] = []
+    wrong: list[object] = []
+
+    def drawn_twice(
+        entry: JobEntry, snapshot: Snapshot, event: events.Returned, previous: str, now: Instant
+    ) -> Turn | None:
+        found = _draw(entry, snapshot, event, previous, now)
+        if found is not None:
+            given.append(found)
+            (line, after), said = found, at_large(snapshot, event, now)
+            assert isinstance(said, Entry)
+            long = Line(
+                sequence=snapshot.sequence + 1,
+                epoch=snapshot.epoch,
+                previous=previous,
+                at=now,
+                entries=(said,),
+            )
+            then = apply.apply(snapshot, long)
+            wrong.extend(
+                pair
+                for pair in (
+                    ((line.raw, line.digest), line_io.spell_line(long)),
+                    (line.sequence, long.sequence),
+                    (after, then),
+                    (line.row, then.tries[""]),
+                    (line.row.until, due.next_due(then, now)),
+                    ([Action(ActionKind.RUN, "", line.row.number)], due.due(then, now)),
+                )
+                if pair[0] != pair[1]
+            )
+        return found
+
+    monkeypatch.setattr(onward, "draw", drawn_twice)
+    yield given
+    assert [] == wrong
+
+
+@pytest.fixture(autouse=True)
+def plain_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[frames.Run]]:
+    """Wherever a `run` is written without the converter, in any test, the converter writes the same."""
+    given: list[frames.Run] = []
+    wrong: list[object] = []
+
+    def written_twice(frame: frames.Run) -> dict[str, Any] | None:
+        found = _plain_run(frame)
+        if found is not None:
+            given.append(frame)
+            other = {"frame": "run", **codec.to_plain(frame)}
+            if list(found.items()) != list(other.items()):
+                wrong.append((found, other))
+        return found
+
+    monkeypatch.setattr(frames, "plain_run", written_twice)
     yield given
     assert [] == wrong
 

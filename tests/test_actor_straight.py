@@ -52,6 +52,9 @@ class Scribe:
     def waits_for_more(self, messages: list[Message]) -> bool:
         return self.waits
 
+    def draw_plain(self, messages: list[Message]) -> Drawn | None:
+        return None
+
     def draw_up(self, messages: list[Message]) -> Drawn:
         if self.fault is not None:
             raise self.fault
@@ -63,7 +66,7 @@ class Scribe:
         self.entry.box.adopted()
         self.did.append("settle")
 
-    def act(self) -> bool:
+    def act_on(self, drawn: Drawn) -> bool:
         self.did.append("act")
         return False
 

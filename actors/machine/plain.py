@@ -3,18 +3,20 @@
 Where it answers, it answers what the law at large would, in a third of the time; the tests ask both wherever
 they decide anything. It answers only while every field that it does not know, of the job and of the event,
 holds its default: a rule that brings fields of its own need not know of it.
+
+The same holds for what follows from it: the snapshot after it, and when to look again.
 """
 
 from operator import attrgetter
 from typing import Any
 
-from attrs import NOTHING, fields
+from attrs import NOTHING, fields, frozen
 
 from resumed.schemas import decisions, events, strict
 from resumed.schemas.durations import MOST
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant, later
-from resumed.schemas.job import ItemState, Try
+from resumed.schemas.job import Item, ItemState, Next, Try
 from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 from resumed.schemas.workflow import StepKind
@@ -55,9 +57,34 @@ _of_try, _RUNS = _others(
 )
 
 
+@frozen(slots=False)  # made at every step and soon gone: quicker so
+class Going:
+    """What a plain step comes to: the position in the step it goes on at, its open try, what is permitted
+    next where that is another step, and the fields of the state that are new."""
+
+    position: Item
+    row: Try
+    permitted: Next | None
+    state: dict[str, str]
+
+
 def step(snapshot: Snapshot, event: events.Returned, now: Instant) -> Entry | None:
     """The entry for a handler's answer that the job goes on at another of its own steps, in the slot that the
     try held; None where anything else is to be considered."""
+    going = find(snapshot, event, now)
+    if going is None:
+        return None
+    return Entry(
+        transition="returned",
+        decision=Decision(by="author", rule="returned", choice=f"goto {going.row.step}"),
+        changes=Changes(
+            tries=(going.row,), position=going.position, next=going.permitted, state=dict(going.state)
+        ),
+    )
+
+
+def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | None:
+    """The same before it is an entry."""
     answer = event.answer
     decided = answer.decided
     row = snapshot.tries.get("")
@@ -93,19 +120,21 @@ def step(snapshot: Snapshot, event: events.Returned, now: Instant) -> Entry | No
             strict.check_json_text(text, "")
     except FaultyInputError:
         return None
-    return _entry(snapshot, event, decided.step, row.worker, now, min(contract.timeout, MOST))
+    return _going(snapshot, answer.state, decided.step, row.worker, now, min(contract.timeout, MOST))
 
 
-def _entry(
-    snapshot: Snapshot, event: events.Returned, name: str, worker: str, now: Instant, timeout: float
-) -> Entry:
+def _going(
+    snapshot: Snapshot, state: dict[str, str], name: str, worker: str, now: Instant, timeout: float
+) -> Going:
     """The position enters the step and its next try starts."""
+    before = snapshot.position
+    occurrence, number = before.occurrence + 1, before.tries + 1
     position = replaced(
-        snapshot.position,
+        before,
         state=ItemState.IN_PROGRESS,
         at=name,
-        occurrence=snapshot.position.occurrence + 1,
-        tries=snapshot.position.tries + 1,
+        occurrence=occurrence,
+        tries=number,
         failures=0,
         crashes=1,
         not_before=None,
@@ -118,16 +147,33 @@ def _entry(
     started = Try(
         epoch=snapshot.epoch,
         item="",
-        number=position.tries,
+        number=number,
         step=name,
-        occurrence=position.occurrence,
+        occurrence=occurrence,
         started=now,
         until=later(now, timeout),
         worker=worker,
     )
     permitted = None if snapshot.next.step == name else replaced(snapshot.next, step=name)
-    return Entry(
-        transition="returned",
-        decision=Decision(by="author", rule="returned", choice=f"goto {name}"),
-        changes=Changes(tries=(started,), position=position, next=permitted, state=dict(event.answer.state)),
+    return Going(position, started, permitted, state)
+
+
+def after(snapshot: Snapshot, going: Going, sequence: int, at: Instant) -> Snapshot:
+    """The snapshot after the line `sequence` that says so, written at `at`, as `apply.after` makes it."""
+    return replaced(
+        snapshot,
+        sequence=sequence,
+        newest=at if at.wall >= snapshot.newest.wall else snapshot.newest,
+        last_transition="returned",
+        position=going.position,
+        next=snapshot.next if going.permitted is None else going.permitted,
+        state={**snapshot.state, **going.state} if going.state else snapshot.state,
+        tries={"": going.row},
     )
+
+
+def is_timed(snapshot: Snapshot) -> bool:
+    """False where the next instant to look at the job after a plain step is the end of its try: nothing
+    else of it is a matter of time."""
+    budget = snapshot.budget
+    return not (budget.active_seconds is None and budget.deadline is None and snapshot.job.deadline is None)
