@@ -44,7 +44,7 @@ SLOW = ("answered-late", LATE)
 """Faults after which the writer waits for its answer: whoever is killed then is killed in the middle."""
 ENDED = (*FINAL, "held")
 KILLS = ("none", "worker", "daemon", "both")
-TIMEOUT, PATIENT, IN_FLIGHT = 2.0, 8.0, 1.0
+TIMEOUT, PATIENT, IN_FLIGHT = 2.0, 6.0, 1.0
 """Seconds; `PATIENT` is the timeout of those that wait in vain: all others meet their faults meanwhile."""
 LONG = 5.0
 
@@ -239,6 +239,7 @@ def test_lost_replies_are_never_sent_twice_and_never_taken_for_done(
     rows = rows_of(kill, 20_26, faults_scale)
     for row in rows:
         lab.prepare(row)
+    lab.daemon.configure(workers=8)
     lab.daemon.start()
     for row in rows:
         lab.daemon.submit(row.name, row.name, [row.name])
