@@ -44,6 +44,8 @@ SLOW = ("answered-late", LATE)
 """Faults after which the writer waits for its answer: whoever is killed then is killed in the middle."""
 ENDED = (*FINAL, "held")
 KILLS = ("none", "worker", "daemon", "both")
+LENGTH = {"reset_answer": 420, "reset_request": 300}
+"""Bytes of an answer and of a request, about; past its end a reset comes when all has been read or said."""
 TIMEOUT, PATIENT, IN_FLIGHT = 2.0, 6.0, 1.0
 """Seconds; `PATIENT` is the timeout of those that wait in vain: all others meet their faults meanwhile."""
 LONG = 5.0
@@ -151,10 +153,10 @@ class Lab:
                 address=target.address,
             ),
         )
-        fault, keys = FAULTS[row.fault]
-        if row.fault == "reset":
+        fault, keys = FAULTS[row.fault.partition(".")[0]]
+        if row.fault.startswith("reset"):
             fault = self.random.choice(("reset_answer", "reset_request"))
-            keys = {"bytes": self.random.randrange(150)}
+            keys = {"bytes": self.random.randrange(LENGTH[fault])}
         target.switch(fault, page=row.name, **keys)
 
     def writes(self, row: Row) -> list[dict[str, Any]]:
@@ -231,6 +233,7 @@ def lab(daemon: Daemon, cms_folder: Path) -> Iterator[Lab]:
         made.close()
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kill", KILLS)
 def test_lost_replies_are_never_sent_twice_and_never_taken_for_done(
     lab: Lab, kill: str, faults_scale: float
@@ -268,6 +271,30 @@ def test_lost_replies_are_never_sent_twice_and_never_taken_for_done(
             assert 1 == lab.pages(row), row
         keys = {each["key"] for each in lab.writes(row)} - {""}
         assert len(keys) <= 1, "every send bears the same key"
+        if row.fault == LATE and not row.deduplicates:
+            assert 1 == len(lab.writes(row)), "absent now is no proof, so it is not sent again (C03)"
+
+
+@pytest.mark.timeout(600)
+def test_resets_at_any_byte_leave_one_page(lab: Lab, faults_scale: float) -> None:
+    """The connection is reset at bytes of chance, of the request and of the answer: one page each time."""
+    rows = [
+        Row(f"reset.{number}", contract)
+        for number in range(max(2, round(20 * faults_scale)))
+        for contract in ("looked-up", "deduplicated")
+    ]
+    for row in rows:
+        lab.prepare(row)
+    lab.daemon.configure(workers=8)
+    lab.daemon.start()
+    for row in rows:
+        lab.daemon.submit(row.name, row.name, [row.name])
+    for row in rows:
+        lab.wait(lab.is_settled, row, "is settled")
+
+        assert "completed" == lab.daemon.row(row.name)["status"], row
+        assert lab.has_met_its_fault(row), row
+        assert 1 == lab.pages(row), row
 
 
 def test_rows_of_all_kills_are_all_rows() -> None:
