@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from resumed.actors.machine import reckoning, reconcile
+from resumed.actors.machine import limits, reckoning, reconcile
 from resumed.actors.machine.apply import after
 from resumed.schemas.instant import later, reached
 from resumed.schemas.job import Ending
@@ -112,6 +112,8 @@ def check_dispatch(before: Snapshot, now: Snapshot, old: Effect, row: Effect, li
     assert before.cancel is None
     assert before.expiry is None
     assert before.pause is None
+    deadline = limits.deadline(before)
+    assert deadline is None or not reached(deadline, then)
     if row.gate is not None:
         given = [
             one
@@ -122,7 +124,11 @@ def check_dispatch(before: Snapshot, now: Snapshot, old: Effect, row: Effect, li
         for one in given:
             assert (row.fingerprint, None) == (one.fingerprint, one.revoked)
             assert one.spent is not None
+            assert one.decision == "approve"
             assert one.valid_until is None or not reached(one.valid_until, then)
+        if tool.approve is not None:  # an administrator may only ask for more
+            assert len({one.uid for one in given}) >= tool.approve.quorum
+        assert 1 == len({one.policy_version for one in given})
 
 
 def check_approvals(before: Snapshot, now: Snapshot, entry: Entry) -> None:
@@ -133,17 +139,7 @@ def check_approvals(before: Snapshot, now: Snapshot, entry: Entry) -> None:
         if old is None:
             assert entry.decision.by == f"uid:{one.uid} {one.reviewer}"
             continue
-        fixed = (
-            "uid",
-            "reviewer",
-            "fingerprint",
-            "decision",
-            "given",
-            "valid_until",
-            "round",
-            "policy_version",
-        )
-        for name in fixed:
+        for name in FIXED:
             assert getattr(old, name) == getattr(one, name)
         assert old.operation_key in ("", one.operation_key) or one.operation_key == ""
     for row in now.effects:

@@ -7,13 +7,26 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from effects_kit import BLIND, CALL, DEDUP, FACTS, TOOL, Ledger, asked
+from effects_kit import BLIND, CALL, DEDUP, FACTS, TOOL, Ledger, asked, job
 from gates_kit import BO, RULE, facts
-from machine_kit import ANNA, NEXT_BOOT, moment
+from machine_kit import ANNA, NEXT_BOOT, folded, moment
 
+from resumed.actors.machine import rounds
+from resumed.actors.machine.draft import Draft
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts
-from resumed.schemas.decisions import Absent, Checked, Landed, NotSent
+from resumed.schemas.decisions import (
+    Absent,
+    Call,
+    Checked,
+    Decided,
+    Finished,
+    Landed,
+    NotSent,
+    Performing,
+    Unsure,
+)
+from resumed.schemas.job import ItemState
 from resumed.schemas.ledger import EffectState, ErrandKind
 
 GATED = evolve(TOOL, approve=RULE)
@@ -64,6 +77,24 @@ def test_a_call_that_nobody_is_asked_about_still_needs_what_the_host_says(found:
 
     assert "held: names" == play.grant(facts=found)
     assert (EffectState.PROPOSED, 0) == (play.effect().state, play.effect().dispatches)
+
+
+def test_one_person_is_no_quorum_however_often_they_said_yes() -> None:
+    """People are counted, at the gate and once more in the commit, not their rows."""
+    two = evolve(RULE, quorum=2)
+    play = asked(tools=(evolve(TOOL, approve=two),))
+    named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
+    play.does(events.Approve(by=BO, facts=facts(BO, rule=two), **named))
+    [row] = play.snapshot.approvals
+    rows = (row, evolve(row, id="another"))
+    gate = play.effect().gate
+    assert gate is not None
+    assert None is rounds.counted(Draft(play.snapshot, play.now), gate, two, list(rows)).met
+    met = evolve(play.effect(), gate=evolve(gate, met=play.now))
+    play.snapshot = evolve(play.snapshot, approvals=rows, effects=play.snapshot.effects.put((met,)))
+
+    assert "asked anew: policy" == play.grant(facts=facts(BO, rule=two))
+    assert 0 == play.effect().dispatches
 
 
 # ---- the end of the job -----------------------------------------------------------------------------------
@@ -209,3 +240,67 @@ def test_nothing_goes_once_a_cancel_is_on_record() -> None:
         play.effect().code,
         play.effect().dispatches,
     )
+
+
+# ---- what decides nothing ---------------------------------------------------------------------------------
+
+UNDECIDED: dict[str, Decided] = {
+    "unsure": Unsure(reason="HTTP 500"),
+    "absent": Absent(),
+    "a check": Checked(),
+    "the end of the job": Finished(),
+}
+
+
+@pytest.mark.parametrize("case", UNDECIDED)
+def test_an_answer_to_a_send_that_decides_nothing_leaves_it_unknown(case: str) -> None:
+    """Only three words of a sender decide: landed, refused, not sent."""
+    play = asked()
+    play.sends()
+
+    assert "unknown" == play.says(CALL, UNDECIDED[case])
+    assert (EffectState.UNKNOWN, play.now, None) == (
+        play.effect().state,
+        play.effect().since,
+        play.effect().settled,
+    )
+
+
+def test_what_may_have_landed_is_not_withdrawn_by_the_end_of_its_job() -> None:
+    """A row that waits, and of which an earlier send may have landed, is held for a person."""
+    play = asked()
+    row = evolve(play.effect(), unproven=True, dispatches=1)
+    play.snapshot = evolve(play.snapshot, effects=play.snapshot.effects.put((row,)))
+    play.does(events.Cancel(by=ANNA))
+
+    after = play.effect()
+    assert (EffectState.UNKNOWN, None) == (after.state, play.snapshot.outcome)
+    assert after.hold is not None
+
+
+def test_c07_a_yes_holds_however_the_same_call_is_spelled() -> None:
+    """C07: names in another order, numbers and letters spelled otherwise, after a restart: the same row, key
+    and yes, and nobody is asked twice; another value is another call."""
+    ours = '{"z":1.0,"limit":1e16,"name":"caf\\u00e9","a":-0.0}'
+    theirs = '{"a":0,"limit":10000000000000000.0,"name":"caf\u00e9","z":1}'
+    other = '{"a":0,"limit":10000000000000000.0,"name":"cafe\u0301","z":1}'
+    play = job(GATED)
+    play.answer("", Performing(calls=(Call(tool="cms.publish", arguments=ours),), then="close"))
+    before = play.effect()
+    play.does(events.Approve(by=BO, subject=CALL, facts=facts(BO), fingerprint=before.fingerprint))
+    for text, count in ((theirs, 1), (other, 2)):
+        play.snapshot = folded(play.lines)
+        unit = evolve(play.snapshot.position, state=ItemState.PENDING)
+        play.snapshot = evolve(play.snapshot, position=unit, performances={})
+        play.start("")
+        play.answer("", Performing(calls=(Call(tool="cms.publish", arguments=text),), then="close"))
+        assert count == len(play.snapshot.effects)
+        if text == theirs:
+            assert (before.fingerprint, before.operation_key) == (
+                play.effect().fingerprint,
+                play.effect().operation_key,
+            )
+            assert ErrandKind.SEND is play.wants()
+
+    assert EffectState.WITHDRAWN is play.effect().state
+    assert None is play.wants("job/cms.publish/1.1")

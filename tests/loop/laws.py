@@ -5,9 +5,11 @@ The logs are never pruned, so each job is replayed from its first line, entry by
 
 import shutil
 import tempfile
+import traceback
 from pathlib import Path
 
 from attrs import evolve, frozen
+from effect_laws import check_entry
 
 from resumed.actors import opened as opens
 from resumed.actors.machine import limits
@@ -99,7 +101,7 @@ def check_invariants(world: World) -> list[str]:
             broken.append(f"{job} cannot be replayed: {error}")
     for job, told in steps.items():
         broken += [f"{job}: {fault}" for step in told for fault in (*_of_step(step), *_of_time(step))]
-        broken += [f"{job}: {fault}" for fault in _of_runs(world, job, told)]
+        broken += [f"{job}: {fault}" for fault in (*_of_runs(world, job, told), *_of_effects(told))]
     broken += [fault for asked in world.asked if (fault := _of_request(asked, steps.get(asked.job, [])))]
     report = fsck.check(world.layout.root, apply)
     broken += [f"fsck: {finding}" for finding in report.findings if finding.fatal]
@@ -137,6 +139,20 @@ def _of_recovery(folder: Path, full: Recovered) -> list[str]:
         if (again.snapshot, again.digest, again.torn) != (here.snapshot, here.digest, here.torn):
             found.append("a copy, opened and recovered again, differs")
     return found
+
+
+def _of_effects(told: list[Step]) -> list[str]:
+    """The laws of effects and of authority, asked of each entry (`effect_laws`)."""
+    owners: dict[str, tuple[str, str]] = {}
+    broken = []
+    for step in told:
+        line = Line(sequence=step.sequence, epoch=step.after.epoch, previous="", at=step.at)
+        try:
+            check_entry(step.before, step.after, step.entry, line, owners)
+        except AssertionError as error:
+            law = traceback.extract_tb(error.__traceback__)[-1].line
+            broken.append(f"line {step.sequence} {step.entry.decision.rule}: not so: {law}")
+    return broken
 
 
 def _of_step(step: Step) -> list[str]:
