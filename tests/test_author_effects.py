@@ -230,7 +230,7 @@ async def test_a_stored_call_makes_the_same_effect_again(tmp_path: Path) -> None
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("broken", ["rotted", "not there", "a word too many", "a wrong kind"])
+@pytest.mark.parametrize("broken", ["rotted", "not there", "a word too many", "a word twice", "a wrong kind"])
 async def test_words_that_make_no_effect_are_not_sent(broken: str, tmp_path: Path) -> None:
     """A call that cannot be rebuilt surely left nothing: it is not sent, whatever else comes of it."""
     (call,) = (await performed(tmp_path)).calls
@@ -239,6 +239,7 @@ async def test_words_that_make_no_effect_are_not_sent(broken: str, tmp_path: Pat
         "rotted": {"bodies": (evolve(body, base64="AAAA"),)},
         "not there": {"bodies": (evolve(body, base64=None, text=None),)},
         "a word too many": {"unbound": '{"sent_by":"j","other":1}'},
+        "a word twice": {"unbound": '{"sent_by":"j","page":"two"}'},
         "a wrong kind": {"arguments": call.arguments.replace('"copies":1', '"copies":"1"')},
     }[broken]
     tool = running.Steps(Effects, CONTRACT).tool("folder.put")

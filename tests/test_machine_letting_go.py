@@ -9,9 +9,9 @@ import pytest
 from attrs import evolve
 from effects_kit import BLIND, CALL, DEDUP, FACTS, TOOL, Ledger, asked, job
 from gates_kit import BO, RULE, facts
-from machine_kit import ANNA, NEXT_BOOT, folded, moment
+from machine_kit import ANNA, NEXT_BOOT, WORKER, folded, moment
 
-from resumed.actors.machine import rounds
+from resumed.actors.machine import dispatch, rounds
 from resumed.actors.machine.draft import Draft
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts
@@ -304,3 +304,20 @@ def test_c07_a_yes_holds_however_the_same_call_is_spelled() -> None:
 
     assert EffectState.WITHDRAWN is play.effect().state
     assert None is play.wants("job/cms.publish/1.1")
+
+
+def test_a_cancel_on_record_is_in_the_way_of_each_step_by_itself() -> None:
+    """Of the claim, of a yes, and of the commit that would let it go: none leans on another."""
+    other = asked()
+    other.sends()
+    other.does(events.Cancel(by=ANNA))
+    play = asked()
+    play.snapshot = evolve(play.snapshot, cancel=other.snapshot.cancel)
+    assert None is play.wants()
+    draft = Draft(play.snapshot, play.now)
+    assert "withdrawn: canceled" == dispatch.let_go(draft, play.effect(), WORKER, FACTS)
+
+    play = asked(tools=(GATED,))
+    play.snapshot = evolve(play.snapshot, cancel=other.snapshot.cancel)
+    named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
+    assert "stopping" == play.refusal(events.Approve(by=BO, facts=facts(BO), **named)).code

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from calls_kit import (
     KEY,
     Says,
@@ -115,7 +116,8 @@ async def test_what_a_program_is_sent_is_what_was_hashed(tmp_path: Path) -> None
     words = ("sh", "-c", SENDER, "sh", "{inputs.page} {{x}} ", str(out), "{outputs.draft}", "{key}")
     async with desk(tmp_path, contract(program(*words))) as made:
         call = await proposed(made, inputs='{"page": "-{har}bour"}')
-        landed = await errand(made, given(call), inputs='{"page": "other"}', outputs=(draft("other"),))
+        stored = evolve(given(call), unbound='{"inputs.page":"third"}')  # it binds, whatever else is said
+        landed = await errand(made, stored, inputs='{"page": "other"}', outputs=(draft("other"),))
 
         assert ("-{har}bour {x} Harbour, 1906\n", f"page {KEY}") == (out.read_text(), landed.reference)
         assert hashlib.sha256(landed.response.text.encode()).hexdigest() == landed.response.sha256

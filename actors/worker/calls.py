@@ -198,7 +198,10 @@ def rebuild(kind: type, call: CallGiven, folder: str) -> Any:
     what = f"cannot rebuild {call.effect}"
     words: dict[str, Any] = {}
     for text in (call.arguments, call.unbound):
-        words |= strict.parse_own(text.encode(), what)
+        found = strict.parse_own(text.encode(), what)
+        if twice := words.keys() & found.keys():
+            raise AuthorError(f"{what}: {min(twice)} is said to bind and not to bind")
+        words |= found
     bodies = {body.sha256: body for body in call.bodies}
     values: dict[str, Any] = {}
     for each in attrs.fields(kind):

@@ -146,7 +146,8 @@ class Stored:
         found = strict.parse_own(given.arguments.encode(), _ARGUMENTS)
         self._call: dict[str, Any] = found if isinstance(found, dict) else {}
         unbound = strict.parse_own(given.unbound.encode(), _ARGUMENTS)
-        texts = _flat(self._call) | {name: text for name, text in unbound.items() if isinstance(text, str)}
+        texts = {name: text for name, text in unbound.items() if isinstance(text, str)}
+        texts |= _flat(self._call)  # what binds is never another's word
         self._digests = {name: text for name, text in texts.items() if workfloweffects.is_bytes(name)}
         self.values = {name: text for name, text in texts.items() if name not in self._digests}
         """The texts by placeholder, the key and what was observed among them."""
