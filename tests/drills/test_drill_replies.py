@@ -44,7 +44,7 @@ SLOW = ("answered-late", LATE)
 """Faults after which the writer waits for its answer: whoever is killed then is killed in the middle."""
 ENDED = (*FINAL, "held")
 KILLS = ("none", "worker", "daemon", "both")
-LENGTH = {"reset_answer": 420, "reset_request": 300}
+LENGTH = {"reset_answer": 400, "reset_request": 300}
 """Bytes of an answer and of a request, about; past its end a reset comes when all has been read or said."""
 TIMEOUT, PATIENT, IN_FLIGHT = 2.0, 6.0, 1.0
 """Seconds; `PATIENT` is the timeout of those that wait in vain: all others meet their faults meanwhile."""
@@ -205,7 +205,7 @@ class Lab:
     def wait(self, look: Callable[[Row], bool], row: Row, what: str) -> None:
         """Returns once it is true of the row; AssertionError with all that is known of it."""
         try:
-            until(partial(look, row), f"{row.name} {what}", within=60, every=0.05)
+            until(partial(look, row), f"{row.name} {what}", within=300, every=0.05)
         except AssertionError as error:
             why = self.daemon.resumectl("why", row.name).stdout.decode()
             raise AssertionError(f"{error}\n{why}\n{self.writes(row)}") from None
