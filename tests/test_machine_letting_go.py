@@ -11,7 +11,7 @@ from effects_kit import BLIND, CALL, DEDUP, FACTS, TOOL, Ledger, asked, job
 from gates_kit import BO, RULE, facts
 from machine_kit import ANNA, NEXT_BOOT, WORKER, folded, moment
 
-from resumed.actors.machine import dispatch, rounds
+from resumed.actors.machine import dispatch, errands, rounds
 from resumed.actors.machine.draft import Draft
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts
@@ -321,3 +321,31 @@ def test_a_cancel_on_record_is_in_the_way_of_each_step_by_itself() -> None:
     play.snapshot = evolve(play.snapshot, cancel=other.snapshot.cancel)
     named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
     assert "stopping" == play.refusal(events.Approve(by=BO, facts=facts(BO), **named)).code
+
+
+def test_what_a_line_allows_the_same_line_does_not_let_go() -> None:
+    """A line that is lost may have let go only what stood there, allowed, before it."""
+    play = asked(tools=(GATED,))
+    durable = play.snapshot
+    named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
+    play.does(events.Approve(by=BO, facts=facts(BO), **named))
+    unit = errands.name_of(CALL)
+
+    assert not errands.is_durable(durable, play.snapshot, unit)
+    assert errands.is_durable(play.snapshot, play.snapshot, unit)
+
+
+def test_the_same_call_twice_stays_two_when_it_is_asked_for_again() -> None:
+    """C09: each finds a row of its own again, under its own key."""
+    twice = Performing(calls=(Call(tool="cms.publish", arguments="{}"),) * 2, then="close")
+    play = job(GATED)
+    play.answer("", twice)
+    before = tuple(play.snapshot.effects)
+    unit = evolve(play.snapshot.position, state=ItemState.PENDING)
+    play.snapshot = evolve(play.snapshot, position=unit, performances={})
+    play.start("")
+    play.answer("", twice)
+
+    assert before == tuple(play.snapshot.effects)
+    assert 2 == len(before)
+    assert tuple(row.id for row in before) == play.snapshot.performances[""].effects

@@ -144,8 +144,15 @@ def _of_recovery(folder: Path, full: Recovered) -> list[str]:
 def _of_effects(told: list[Step]) -> list[str]:
     """The laws of effects and of authority, asked of each entry (`effect_laws`)."""
     owners: dict[str, tuple[str, str]] = {}
-    broken = []
+    broken, drawn_up, changed = [], 0, set[str]()
     for step in told:
+        if step.sequence != drawn_up:
+            drawn_up, changed = step.sequence, set()
+        for row in step.entry.changes.effects:
+            old = step.before.effects.get(row.id)
+            if row.id in changed and (old is None or row.dispatches > old.dispatches):
+                broken.append(f"line {step.sequence}: {row.id} is let go by a line that changed it before")
+        changed |= {row.id for row in step.entry.changes.effects}
         line = Line(sequence=step.sequence, epoch=step.after.epoch, previous="", at=step.at)
         try:
             check_entry(step.before, step.after, step.entry, line, owners)
