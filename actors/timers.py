@@ -41,7 +41,7 @@ class Timers:
         self._rung = rung
         self._each = each
         self._queue: list[tuple[int, str]] = []
-        self._earlier = anyio.Event()
+        self._nap: anyio.CancelScope | None = None
         now = clock.now()
         self._boot = now.boot
         self._offset = now.wall - now.up
@@ -63,8 +63,8 @@ class Timers:
         entry.scheduled = up
         first = not self._queue or up < self._queue[0][0]
         heapq.heappush(self._queue, (up, entry.id))
-        if first:
-            self._earlier.set()
+        if first and self._nap is not None:
+            self._nap.cancel()
 
     async def run(self) -> None:
         """Ring until cancelled."""
@@ -76,19 +76,10 @@ class Timers:
             seconds = COARSE
             if self._queue:
                 seconds = min(seconds, max(0.0, (self._queue[0][0] - now.up) / MICRO))
-            self._earlier = anyio.Event()
-            await self._sleep(seconds)
-
-    async def _sleep(self, seconds: float) -> None:
-        async with anyio.create_task_group() as group:
-
-            async def until_earlier() -> None:
-                await self._earlier.wait()
-                group.cancel_scope.cancel()
-
-            group.start_soon(until_earlier)
-            await self._clock.wait(seconds)
-            group.cancel_scope.cancel()
+            # Left early, also before it is entered, when an instant comes that is earlier than all others.
+            self._nap = anyio.CancelScope()
+            with self._nap:
+                await self._clock.wait(seconds)
 
     def _compare(self, now: Instant) -> None:
         """Place all instants anew once the wall clock was set; what is held for the clock is looked at."""
