@@ -349,3 +349,13 @@ def test_the_same_call_twice_stays_two_when_it_is_asked_for_again() -> None:
     assert before == tuple(play.snapshot.effects)
     assert 2 == len(before)
     assert tuple(row.id for row in before) == play.snapshot.performances[""].effects
+
+
+@pytest.mark.parametrize("reference", ["p1", None], ids=["landed", "absent"])
+def test_nobody_says_of_what_has_surely_not_left_what_became_of_it(reference: str | None) -> None:
+    """A call that is held because of people or clocks was never sent: no word makes a landing of it."""
+    play = approved()
+    assert "held: names" == play.grant(facts=evolve(facts(BO), people=()))
+    settle = events.Settle(by=ANNA, subject=CALL, reference=reference)
+
+    assert "effect_state" == play.refusal(settle).code

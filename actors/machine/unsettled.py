@@ -121,7 +121,7 @@ def _is_open(effect: Effect) -> bool:
     """Whether a person's word is wanted: it may have left, or what is said of it does not agree."""
     if effect.state in (EffectState.UNKNOWN, EffectState.DISPATCHING):
         return True
-    return effect.state is EffectState.PROPOSED and (effect.suspect or effect.hold is not None)
+    return effect.state is EffectState.PROPOSED and (effect.suspect or errands.wants_word(effect))
 
 
 def _never_arrived(draft: Draft, effect: Effect, by: str) -> None:
