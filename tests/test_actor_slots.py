@@ -288,3 +288,17 @@ async def test_a_workflow_of_higher_priority_keeps_its_worker_and_no_longer_than
     wall.slots.ready("w-3")
 
     assert ("high", "w-3") == wall.offers[-1]
+
+
+@pytest.mark.anyio
+async def test_only_a_worker_of_one_slot_goes_on_errands() -> None:
+    """A worker that holds several tries at once sends nothing; one of its own is had for that."""
+    wall, many = Wall(most=2), evolve(CONTRACT, slots=3)
+    rank = Rank(0, "")
+    wall.slots.want("tries", "digest", many, rank)
+    wall.slots.want("sends", "digest", many, rank, errand=True)
+    await wall.start()
+    by_slots = {worker.slots: wall.slots.does_errands(name) for name, worker in wall.workers.items()}
+
+    assert {3: False, 1: True} == by_slots
+    assert not wall.slots.does_errands("gone")

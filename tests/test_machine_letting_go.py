@@ -359,3 +359,16 @@ def test_nobody_says_of_what_has_surely_not_left_what_became_of_it(reference: st
     settle = events.Settle(by=ANNA, subject=CALL, reference=reference)
 
     assert "effect_state" == play.refusal(settle).code
+
+
+def test_a_check_that_ends_in_a_pause_lets_nothing_go() -> None:
+    """It was begun before; what was found counts, and is found out again when the job goes on."""
+    play = asked(tools=(evolve(TOOL, check_first=True),))
+    assert "check" == play.grant()
+    answer = play.answers(CALL, Checked(), slot=True, facts=FACTS)
+    play.does(events.Pause(by=ANNA))
+
+    assert "checked" == play.does(answer)
+    assert (EffectState.PROPOSED, 0, None) == (play.effect().state, play.effect().dispatches, play.wants())
+    play.does(events.Resume(by=ANNA))
+    assert ErrandKind.CHECK is play.wants()
