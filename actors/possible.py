@@ -77,7 +77,8 @@ def _settling(command: str, snapshot: Snapshot) -> tuple[str, str]:
     effect = snapshot.effects[name]
     if name.startswith("-"):
         short = asks.short(job, AskKind.SETTLE, name, effect.dispatches)
-        command = f"resumectl settle {job} {short} {word}{command.rpartition(word)[2]}"
+        rest = command.rpartition(word)[2]
+        command = f"resumectl settle {job} {short}" + f" {word}{rest}"
     means = ABSENT[effect.gate is not None] if word == "--absent" else LANDED
     if word == "--absent" and (snapshot.cancel is not None or snapshot.expiry is not None):
         means = NEVER

@@ -34,6 +34,11 @@ grace = "1s"
 """
 
 
+def heeds_ctrl_c() -> None:
+    """Whoever runs the tests in the background has Ctrl-C ignored, and so would what the tests start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Daemon:
     """A daemon in a folder of its own, and `resumectl` beside it."""
 

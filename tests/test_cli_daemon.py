@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_kit import LOOPS, Daemon, eventually
+from daemon_kit import LOOPS, Daemon, eventually, heeds_ctrl_c
 
 
 @pytest.fixture(scope="module", params=LOOPS)
@@ -258,7 +258,8 @@ def test_interrupted_watch_leaves_the_job_alone(daemon: Daemon) -> None:
     """Ctrl-C ends the watching with 130 and says that the job goes on; and it does."""
     daemon.ask("submit", str(daemon.file("watched", "slow", {"a": ""})))
     command = [sys.executable, "-m", "resumed.daemon.cli", f"--socket={daemon.socket}", "watch", "watched"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": heeds_ctrl_c}
+    with subprocess.Popen(command, text=True, **pipes) as watching:
         assert watching.stdout is not None
         first = watching.stdout.readline()
         watching.send_signal(signal.SIGINT)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_kit import LOOPS, Daemon, eventually
+from daemon_kit import LOOPS, Daemon, eventually, heeds_ctrl_c
 from manual import SHAPES
 from other_user import STRANGER, as_user
 from test_cli_past import stands
@@ -112,7 +112,8 @@ def test_every_refusal_ends_with_commands(case: str, daemon: Daemon) -> None:
 def client(daemon: Daemon, *words: str, **more: Any) -> "subprocess.Popen[str]":
     """One `resumectl` that goes on while the test does."""
     command = [*CTL, f"--socket={daemon.socket}", *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": heeds_ctrl_c}
+    return subprocess.Popen(command, text=True, **pipes, **more)
 
 
 @pytest.mark.parametrize("words", [["watch", "works"], ["watch"], ["watch", "works", "--json"]])
