@@ -207,7 +207,7 @@ class JobActor:
         line = drawn.line
         if type(line) is Onward:
             self.snapshot, self.entry.crashes = drawn.tentative, 0
-            self.house.adopted(self.entry, drawn.tentative, self._now, line.row.until)
+            self.house.adopted(self.entry, drawn.tentative, self._now, line.until)
             self.entry.box.adopted()
             return
         if line is not None:

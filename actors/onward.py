@@ -16,17 +16,18 @@ from resumed.schemas.snapshot import Snapshot
 
 from . import acting, verdicts
 from .entry import JobEntry
-from .machine import plain
+from .machine import due, plain
 
 
 @frozen(slots=False)  # made at every step and soon gone: quicker so
 class Onward:
-    """The line of a plain step, spelled, and the try that it starts."""
+    """The line of a plain step, spelled, the try that it starts, and when to look at the job again."""
 
     sequence: int
     raw: bytes
     digest: str
     row: Try
+    until: Instant | None
 
 
 _FIXED = (
@@ -45,7 +46,7 @@ def draw(
     """The line for this answer after the line of digest `previous`, and the snapshot after it; None where
     more is to be considered than a plain step."""
     limit = entry.next_due
-    if (limit is not None and reached(limit, now)) or plain.is_timed(snapshot):
+    if limit is not None and reached(limit, now):
         return None
     going = plain.find(snapshot, event, now)
     if going is None:
@@ -55,7 +56,9 @@ def draw(
     if spelled is None:
         return None
     verdicts.remember(entry, ("", event.number), event.answer)
-    return Onward(sequence, *spelled, going.row), plain.after(snapshot, going, sequence, now)
+    after = plain.after(snapshot, going, sequence, now)
+    until = due.next_due(after, now) if plain.is_timed(snapshot) else going.row.until
+    return Onward(sequence, *spelled, going.row, until), after
 
 
 def spell_line(

@@ -72,7 +72,7 @@ def onward_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Turn]]:
                     (line.sequence, long.sequence),
                     (after, then),
                     (line.row, then.tries[""]),
-                    (line.row.until, due.next_due(then, now)),
+                    (line.until, due.next_due(then, now)),
                     ([Action(ActionKind.RUN, "", line.row.number)], due.due(then, now)),
                 )
                 if pair[0] != pair[1]

@@ -70,9 +70,6 @@ LEFT: dict[str, dict[str, Any]] = {
     "no plain step": {"step": "nowhere"},
     "a NUL in the state": {"state": {"text": '"\\u0000"'}},
     "a name that is no text": {"state": {"\ud800": "1"}},
-    "a deadline": {"job": {"deadline": moment(3600.0)}},
-    "a deadline put off": {"budget": Budget(deadline=moment(3600.0))},
-    "a limit of time": {"budget": Budget(active_seconds=3600.0)},
     "the position has outputs": {"position": {"outputs": (ARTIFACT,)}},
     "a permission with tools": {"step": "ship", "next": Next(step="open", allowed_tools=("t",))},
     "an instant has come": {"due": moment(0.0)},
@@ -93,6 +90,21 @@ def test_anything_else_is_left(why: str, onward_turns: Turns) -> None:
 
     assert onward.draw(entry, snapshot, answer(snapshot, step, state), PREVIOUS, play.now) is None
     assert ({}, []) == (entry.answers, onward_turns)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 36_000.0])
+@pytest.mark.parametrize("budget", [Budget(), Budget(active_seconds=20.0), Budget(deadline=moment(90.0))])
+def test_a_limit_of_time_is_looked_at_when_it_comes(
+    seconds: float, budget: Budget, onward_turns: Turns
+) -> None:
+    """Whichever comes first: the end of the try, a deadline, or the last of the job's active time."""
+    play, entry = at_work()
+    job = evolve(play.snapshot.job, deadline=moment(3600.0 + seconds))
+    snapshot = evolve(play.snapshot, job=job, budget=budget)
+
+    found = onward.draw(entry, snapshot, answer(snapshot, "ship", {}), PREVIOUS, play.now)
+    assert found is not None
+    assert [found] == onward_turns
 
 
 class Workshop:

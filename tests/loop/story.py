@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field
 
 from resumed.actors import job as jobs
-from resumed.actors import verdicts, workshop
+from resumed.actors import onward, verdicts, workshop
 from resumed.actors.entry import Stage
 from resumed.actors.machine.limits import BUDGET
 from resumed.schemas import codec, decisions, frames
@@ -30,6 +30,9 @@ DEATHS: tuple[Callable[[], BaseException], ...] = (
     MemoryError,
     lambda: SystemExit(3),
 )
+
+WALKED = 4
+"""The plain steps that some seeds' jobs go through."""
 
 
 @define
@@ -62,6 +65,8 @@ class Story:
         self.deaths = 0
         self.sourced = seed % 9 == 4
         """Whether its items have sources, which change now and then; other seeds draw as they always did."""
+        self.walks = seed % 4 == 2
+        """Whether its jobs go through some plain steps first; other seeds draw as they always did."""
         self.weather = random.Random(f"sources of {seed}")
 
     # ---- what is drawn --------------------------------------------------------------------------------
@@ -114,6 +119,9 @@ class Story:
     def says(self, frame: frames.Run) -> decisions.Answer:
         """A handler's decision; of sources the worker itself."""
         chance = self.chance
+        if self.walks and frame.step == "start" and frame.occurrence <= WALKED:
+            on = decisions.GoTo(step="start")
+            return decisions.Answer(decided=on, state={"at": f"{frame.occurrence}"})
         if self.sourced and (said := self._of_sources(frame)) is not None:
             return decisions.Answer(decided=said)
         if not self.calm and chance.random() < 0.25:
@@ -198,6 +206,8 @@ class Story:
             (workshop.Workshop, "run"),
             (workshop.Workshop, "stop"),
             (workshop.Workshop, "ended"),
+            (onward, "spell_line"),
+            (onward, "go_on"),
         ]
         kept = [(owner, name, getattr(owner, name)) for owner, name in places]
 
