@@ -21,8 +21,9 @@ from resumed.schemas.snapshot import STATE_SCHEMA, Admission, Checkpoint, Line, 
 
 from . import artifacts, durable, files, log
 
-MOST_LOOKS = 3
-"""A log that is superseded between the look at the folder and the look at it is no failure: look again."""
+MOST_LOOKS = 4
+"""A log that is superseded between the look at the folder and the look at it is no failure: look again. And a
+folder is not listed in one instant: while a log is given its next name, a list may miss both."""
 Apply = Callable[[Snapshot, Line], Snapshot]
 """The law's pure step from a snapshot (line 1 and migrations: the line's own `opening`) over a line."""
 
@@ -80,12 +81,17 @@ class _Base:
 
 def load(folder: Path, apply: Apply) -> Recovered:
     """The job in a folder; the errors are those of this module's first lines."""
+    said = ""
     for _ in range(MOST_LOOKS - 1):
         try:
             return _load(folder, apply)
         except UnreadableError as error:
             if error.errno != ENOENT:
                 raise
+        except DamagedError as error:
+            if said == str(error):
+                raise  # said twice of the same files, it is believed
+            said = str(error)
     return _load(folder, apply)
 
 

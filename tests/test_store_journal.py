@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from faults import world
 from faults.seam import Fail, Seam
 
@@ -511,3 +512,27 @@ def test_log_that_is_superseded_meanwhile_is_read_where_it_is(
     monkeypatch.setattr(files, "listing", lambda at: next(looks, None) or look(at))
 
     assert 2 == loaded(folder)
+
+
+def test_list_that_misses_a_log_between_two_names_is_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that misses a log under both its names is no verdict; the same said twice is one."""
+    opened = world.open_job(folder)
+    world.append(opened, 3)
+    opened.close()
+    listing, blind = files.listing, [1]
+
+    def racing(path: Path) -> files.Listing:
+        found = listing(path)
+        blind[0] -= 1
+        return evolve(found, logs=()) if blind[0] >= 0 else found
+
+    monkeypatch.setattr(files, "listing", racing)
+    sequence = loaded(folder)
+    blind[0] = 100
+    with pytest.raises(DamagedError):
+        loaded(folder)
+
+    assert 4 == sequence
+    assert 98 == blind[0]

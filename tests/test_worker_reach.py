@@ -208,8 +208,8 @@ def test_requested_source_is_compared_as_the_requester(open_folder: Path) -> Non
 
     assert (PinKind.SHA256, True) == (pin.pin, pin.requested)
     with pytest.raises(PermissionError):
-        sources._compared_as(reader, pin, Pinning.AUTO)
-    now = sources._compared_as(None, pin, Pinning.AUTO)
+        sources.compared_as(reader, pin, Pinning.AUTO)
+    now = sources.compared_as(None, pin, Pinning.AUTO)
     assert now is not None
     assert now.source is not None
     assert now.source.requested
