@@ -1,17 +1,13 @@
 """Tool contracts as people are shown them: what holds of each target, and what is worth a second thought."""
 
+from resumed.schemas import effectadvice
 from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.askviews import ToolRow
 from resumed.schemas.durations import spell
-from resumed.schemas.ledger import ToolContract
+from resumed.schemas.ledger import ToolContract, in_flight
 from resumed.schemas.workflow import Contract
 
 from .machine.asks import InForce, as_stated
-
-
-def in_flight(tool: ToolContract) -> float:
-    """Seconds that a call may be on its way after its sender ended: twice the timeout, unless stated."""
-    return 2 * tool.timeout if tool.in_flight is None else tool.in_flight
 
 
 def holds(tool: ToolContract) -> tuple[str, ...]:
@@ -28,21 +24,6 @@ def holds(tool: ToolContract) -> tuple[str, ...]:
         said.append("it is looked up before it is sent first")
     if tool.observe:
         said.append("the target's object is looked at before it is sent")
-    return tuple(said)
-
-
-def warnings(tool: ToolContract) -> tuple[str, ...]:
-    """What is legal and worth a second thought."""
-    said: list[str] = []
-    if not tool.look_up and tool.key_lifetime is None:
-        said.append("without look-up and deduplication each lost reply waits for a person")
-    if tool.look_up and not tool.absent_is_final and tool.key_lifetime is None:
-        said.append("its look-up never proves that nothing came, so nothing is ever sent again")
-    if tool.key_lifetime is not None and tool.key_lifetime <= tool.timeout + in_flight(tool):
-        said.append("the target may forget a key while its call is in flight, so nothing is ever sent again")
-    if tool.approve is None and not tool.undo:
-        back = "nothing takes it back" if tool.irreversible else "nothing is said to take it back"
-        said.append(f"nobody is asked, and {back}")
     return tuple(said)
 
 
@@ -90,7 +71,7 @@ def rows(contract: Contract, in_force: InForce = as_stated) -> tuple[ToolRow, ..
             unclear_owner=tool.unclear_owner,
             unbound=tool.unbound,
             holds=holds(tool),
-            warnings=warnings(tool),
+            warnings=tuple(effectadvice.of_tool(tool)),
         )
         for tool in contract.effects
     )

@@ -82,7 +82,7 @@ class Answers:
             async with aclosing(method.stream(self.desk, peer, asked)) as answers:
                 async for answer, goes_on in answers:
                     yield _spell(call, answer, continues=goes_on)
-        except Exception as error:  # noqa: BLE001  # the same
+        except Exception as error:  # noqa: BLE001  # nor must a stream's
             yield varlink.spell_fault(_fault_of(error, call))
 
     async def _asked(self, call: Call, peer: Peer) -> tuple[Method, Any]:

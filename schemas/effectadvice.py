@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from . import templates, workflowhttp
-from .ledger import ToolContract
+from .ledger import ToolContract, in_flight
 from .programeffects import HttpAsk, HttpSend, ProgramEffect
 from .workflow import InputType, Programs
 
@@ -19,8 +19,8 @@ def blind(tool: ToolContract) -> str:
     return ""
 
 
-def of_effect(programs: Programs, effect: ProgramEffect, tool: ToolContract) -> Iterator[str]:
-    """Sentences about one effect."""
+def of_tool(tool: ToolContract) -> Iterator[str]:
+    """Sentences about what an author states of a target, in whichever language."""
     if said := blind(tool):
         yield said
     elif tool.look_up and not tool.absent_is_final and tool.key_lifetime is None:
@@ -28,17 +28,21 @@ def of_effect(programs: Programs, effect: ProgramEffect, tool: ToolContract) -> 
             'its "absent" is never final and it does not deduplicate: a call that got lost waits for a '
             "person (absent_is_final, or dedup)"
         )
-    flight = 2 * tool.timeout if tool.in_flight is None else tool.in_flight
-    if tool.key_lifetime is not None and tool.key_lifetime <= tool.timeout + flight:
+    if tool.key_lifetime is not None and tool.key_lifetime <= tool.timeout + in_flight(tool):
         yield "dedup does not outlast timeout and in_flight: no call is ever repeated by it"
-    if tool.key_lifetime is not None and not _sends_key(effect):
-        yield "dedup, and its request bears no key: name a key_header, or put {key} in it"
-    if effect.look_up_http is not None and "key" not in _names(effect.look_up_http):
-        yield "look_up does not ask by {key}: it cannot tell this call from another of the same words"
     if not tool.undo and not tool.irreversible:
         yield "neither undo nor irreversible: a reviewer is not told whether it can be undone"
     if tool.approve is None and tool.irreversible:
         yield "irreversible, and nobody is asked"
+
+
+def of_effect(programs: Programs, effect: ProgramEffect, tool: ToolContract) -> Iterator[str]:
+    """Sentences about one effect of a workflow file."""
+    yield from of_tool(tool)
+    if tool.key_lifetime is not None and not _sends_key(effect):
+        yield "dedup, and its request bears no key: name a key_header, or put {key} in it"
+    if effect.look_up_http is not None and "key" not in _names(effect.look_up_http):
+        yield "look_up does not ask by {key}: it cannot tell this call from another of the same words"
     yield from _uncovered(programs, effect)
     yield from _in_clear(effect)
     yield from _written_down(effect)

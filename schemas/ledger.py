@@ -190,6 +190,11 @@ class ToolContract:
     """The fields that the fingerprint does not cover."""
 
 
+def in_flight(contract: ToolContract) -> float:
+    """Seconds in which a call that was sent may still arrive (INTERFACE.md: twice the timeout)."""
+    return 2 * contract.timeout if contract.in_flight is None else contract.in_flight
+
+
 @frozen(kw_only=True)
 class Approval:
     """One decision on one effect fingerprint."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from resumed.actors.machine import limits, reckoning, reconcile
+from resumed.actors.machine import limits, reckoning
 from resumed.actors.machine.apply import after
 from resumed.schemas.instant import later, reached
 from resumed.schemas.job import Ending
-from resumed.schemas.ledger import SETTLED, Effect, EffectState
+from resumed.schemas.ledger import SETTLED, Effect, EffectState, in_flight
 from resumed.schemas.snapshot import Entry, Line, Snapshot
 
 CONFIRMED, DISPATCHING = EffectState.CONFIRMED, EffectState.DISPATCHING
@@ -104,7 +104,7 @@ def check_dispatch(before: Snapshot, now: Snapshot, old: Effect, row: Effect, li
         assert tool.key_lifetime is not None
         assert old.since is not None
         assert old.first_dispatch is not None
-        assert reached(later(old.since, reconcile.in_flight(tool)), then)
+        assert reached(later(old.since, in_flight(tool)), then)
         assert not reached(later(old.first_dispatch, tool.key_lifetime), then)
     if old.state is UNKNOWN and old.absent:
         assert tool.look_up

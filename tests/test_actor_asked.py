@@ -1,10 +1,11 @@
 """What a person is shown before deciding: all that binds, what does not, and what changed meanwhile."""
 
+import effects_kit as kit
 from attrs import evolve
 from faults import world
 from golden import make
 
-from resumed.actors import asked
+from resumed.actors import asked, toolrows
 from resumed.actors.machine import asks
 from resumed.schemas.askviews import AskKind, ChangedText, NamedText
 from resumed.schemas.effecttable import EffectTable
@@ -77,3 +78,13 @@ def test_draft_is_shown_whole() -> None:
 
     assert ("a draft", True, "p-0002") == (view.text, view.edit, view.row.subject)
     assert draft.draft.sha256 == view.row.fingerprint
+
+
+def test_tool_that_only_a_person_can_settle_is_warned_about() -> None:
+    """Neither looked up nor deduplicated is legal, and said; one of the two takes the warning away."""
+    warned = [
+        any(said.startswith("neither look_up nor dedup") for said in row.warnings)
+        for row in toolrows.rows(kit.contract(kit.BLIND, kit.DEDUP, kit.TOOL))
+    ]
+
+    assert [True, False, False] == warned

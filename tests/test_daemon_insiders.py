@@ -13,6 +13,27 @@ from daemon_kit import LOOPS, Daemon, eventually
 from resumed.daemon.client import Client
 from resumed.schemas import control
 
+TELLS = """
+done, telling = os.pipe()
+if sys.argv[2] == "grandchild" and os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.environ.clear()
+    told = all_of_it()
+    with open(sys.argv[3] + ".new", "w") as file:
+        json.dump(told, file)
+    os.rename(sys.argv[3] + ".new", sys.argv[3])
+    os._exit(0)
+if sys.argv[2] == "grandchild":
+    os.close(telling)
+    os.read(done, 1)  # until the grandchild has ended
+else:
+    with open(sys.argv[3], "w") as file:
+        json.dump(all_of_it(), file)
+"""
+"""The end of each script: it asks by itself, or by a grandchild that has left its session and environment."""
+
 MEDDLER = """
 import json, os, sys
 from resumed.daemon.client import CallError, Client
@@ -33,23 +54,6 @@ def all_of_it():
         "another": ask("Pause", job="bystander", reason=sys.argv[2]),
     }
 
-done, telling = os.pipe()
-if sys.argv[2] == "grandchild" and os.fork() == 0:
-    os.setsid()
-    if os.fork():
-        os._exit(0)
-    os.environ.clear()
-    told = all_of_it()
-    with open(sys.argv[3] + ".new", "w") as file:
-        json.dump(told, file)
-    os.rename(sys.argv[3] + ".new", sys.argv[3])
-    os._exit(0)
-if sys.argv[2] == "grandchild":
-    os.close(telling)
-    os.read(done, 1)  # until the grandchild has ended
-else:
-    with open(sys.argv[3], "w") as file:
-        json.dump(all_of_it(), file)
 """
 FLOW = """
 version = 1
@@ -66,7 +70,7 @@ def test_c13_job_that_steers_itself_is_refused(backend: str, tmp_path: Path) -> 
     """A program of a job, and its double-forked grandchild, are refused each verb about that job (C13)."""
     daemon = Daemon(tmp_path, backend)
     script = tmp_path / "meddler.py"
-    script.write_text(MEDDLER)
+    script.write_text(MEDDLER + TELLS)
     run = [sys.executable, str(script), str(daemon.socket), "{item}", f"{tmp_path}/{{item}}.told"]
     flow = daemon.workflows / "meddle.toml"
     flow.write_text(FLOW.format(run=json.dumps(run)))
@@ -120,23 +124,6 @@ def all_of_it():
         "settle": ask("Settle", job=row["job"], subject=row["subject"], absent=True, record=1, reason="no"),
     }
 
-done, telling = os.pipe()
-if sys.argv[2] == "grandchild" and os.fork() == 0:
-    os.setsid()
-    if os.fork():
-        os._exit(0)
-    os.environ.clear()
-    told = all_of_it()
-    with open(sys.argv[3] + ".new", "w") as file:
-        json.dump(told, file)
-    os.rename(sys.argv[3] + ".new", sys.argv[3])
-    os._exit(0)
-if sys.argv[2] == "grandchild":
-    os.close(telling)
-    os.read(done, 1)  # until the grandchild has ended
-else:
-    with open(sys.argv[3], "w") as file:
-        json.dump(all_of_it(), file)
 """
 WRITES = """
 version = 1
@@ -167,7 +154,7 @@ def test_c13_no_program_of_a_job_approves_anything(backend: str, tmp_path: Path)
     decision counts, and is written down as the jobs' own user's (C13)."""
     daemon, board = Daemon(tmp_path, backend), tmp_path / "board"
     script = tmp_path / "approver.py"
-    script.write_text(APPROVER)
+    script.write_text(APPROVER + TELLS)
     run = [sys.executable, str(script), str(daemon.socket), "{item}", f"{tmp_path}/{{item}}.told"]
     me = pwd.getpwuid(os.geteuid()).pw_name
     texts = {

@@ -6,7 +6,7 @@ A decision names the sha256 of the revision that was looked at; another one is n
 from attrs import evolve
 
 from resumed.schemas import events
-from resumed.schemas.approvals import Facts, Gate
+from resumed.schemas.approvals import Facts
 from resumed.schemas.askviews import AskKind
 from resumed.schemas.instant import moment
 from resumed.schemas.job import Artifact, Item, ItemState, Provenance
@@ -23,7 +23,7 @@ from .settle import settle
 from .verdict import Unchanged
 
 Choice = str | Refusal | Unchanged
-Event = events.Approve | events.Deny | events.SendBack
+Event = rounds.Decision
 
 PAST = {
     rounds.ACCEPT: "accepted",
@@ -61,7 +61,7 @@ def decide(draft: Draft, name: str, event: Event) -> Choice:
     row = _open_round(draft, row, event.facts)
     if decision in rounds.YES:
         return _yes(draft, unit, row, decision, event, event.facts)
-    draft.approvals |= _record(draft, row.unit, row.gate, decision, event, event.facts)
+    rounds.decided(draft, row.unit, row.gate, decision, event, event.facts, scope=rounds.DRAFT)
     if decision == rounds.SEND_BACK:
         unit = replaced(enter(unit, row.step, data=unit.data), note=event.reason)
     else:
@@ -92,8 +92,8 @@ def _yes(draft: Draft, unit: Item, row: Review, decision: str, event: Event, fac
         if rounds.given(draft.approvals_of(row.unit), row.gate):
             row = evolve(row, gate=rounds.anew(draft, row.gate, rounds.EDITED, facts.rule, facts.policy))
         row = evolve(row, draft=_revision(draft, row, text, event.by.name), editor=event.by.name)
-    made = _record(draft, row.unit, row.gate, decision, event, facts, row.draft.sha256)
-    draft.approvals |= made
+    accepted = row.draft.sha256
+    rounds.decided(draft, row.unit, row.gate, decision, event, facts, scope=rounds.DRAFT, accepted=accepted)
     given = rounds.given(draft.approvals_of(row.unit), row.gate)
     gate = rounds.counted(draft, row.gate, facts.rule, given)
     row = evolve(row, gate=gate)
@@ -116,34 +116,6 @@ def _revision(draft: Draft, row: Review, text: Artifact, editor: str) -> Artifac
     """The edited text, as the next revision of the draft."""
     made = Provenance(job=draft.job.id, item=row.unit, step=row.step, attempt=draft.epoch, editor=editor)
     return evolve(text, name=row.draft.name, revision=row.draft.revision + 1, provenance=made)
-
-
-def _record(
-    draft: Draft, unit: str, gate: Gate, decision: str, event: Event, facts: Facts, accepted: str = ""
-) -> dict[str, Approval]:
-    """The decision's row, by its id; `accepted` is the sha256 of the revision that it is a yes to."""
-    by = event.by
-    name = f"{unit}/{gate.round}/{by.uid}"
-    row = Approval(
-        id=name,
-        effect=unit,
-        fingerprint=event.fingerprint,
-        reviewer=by.name,
-        uid=by.uid,
-        groups=facts.names,
-        via=by.via,
-        decision=decision,
-        scope=rounds.DRAFT,
-        policy_version=facts.policy,
-        given=draft.now,
-        valid_until=draft.ahead(facts.rule.valid_for) if decision in rounds.YES else None,
-        reason=event.reason,
-        shown=getattr(event, "shown", ""),
-        round=gate.round,
-        operation_key=accepted,
-        same_user=by.uid == facts.jobs_uid,
-    )
-    return {name: row}
 
 
 def _known(draft: Draft, unit: str, decision: str, event: Event) -> Unchanged | None:

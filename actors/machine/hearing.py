@@ -28,7 +28,7 @@ def send_back(draft: Draft, event: events.SendBack) -> Choice:
     return _hear(draft, rounds.SEND_BACK, event)
 
 
-def _hear(draft: Draft, decision: str, event: events.Approve | events.Deny | events.SendBack) -> Choice:
+def _hear(draft: Draft, decision: str, event: rounds.Decision) -> Choice:
     verb = f"{decision.replace('_', ' ')} what is asked by"
     found = asks.resolve(draft, verb, event.subject, GATED)
     if isinstance(found, Refusal):

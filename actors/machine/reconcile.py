@@ -7,7 +7,7 @@ unclear is held for a person, and is still asked about for some hours.
 
 from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import Artifact, Hold
-from resumed.schemas.ledger import Effect, EffectState, ToolContract
+from resumed.schemas.ledger import Effect, EffectState, ToolContract, in_flight
 from resumed.schemas.records import replaced
 
 from . import reckoning
@@ -20,11 +20,6 @@ UNCLEAR_MOST = 3
 """So many in a row hold the effect for a person."""
 SENDS_FREE = 3
 """From this many sends on, the pause before the next one grows like that between look-ups."""
-
-
-def in_flight(contract: ToolContract) -> float:
-    """Seconds in which a call that was sent may still arrive (INTERFACE.md)."""
-    return 2 * contract.timeout if contract.in_flight is None else contract.in_flight
 
 
 def backoff(count: int) -> float:

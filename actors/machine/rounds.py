@@ -6,8 +6,8 @@ by another one, with the reason.
 
 from attrs import evolve
 
-from resumed.schemas import keys
-from resumed.schemas.approvals import ApprovalRule, Gate, Policy
+from resumed.schemas import events, keys
+from resumed.schemas.approvals import ApprovalRule, Facts, Gate, Policy
 from resumed.schemas.instant import Instant, reached
 from resumed.schemas.ledger import Approval
 
@@ -17,6 +17,8 @@ APPROVE, DENY, SEND_BACK, ACCEPT, EDIT, REFUSE = "approve", "deny", "send_back",
 YES = frozenset({APPROVE, ACCEPT, EDIT})
 """Decisions that count towards a quorum; each other one ends the question at once."""
 
+Decision = events.Approve | events.Deny | events.SendBack
+"""What a person says of one effect or draft."""
 EFFECT, DRAFT = "effect", "draft"
 """What one decision covers: one effect, or one draft."""
 LAPSED, EXPIRED, REVOKED, POLICY = "lapsed", "expired", "revoked", "policy"
@@ -81,6 +83,42 @@ def lapse_of(gate: Gate, given: list[Approval]) -> str:
 def given(rows: list[Approval], gate: Gate) -> list[Approval]:
     """What was said yes to in this round and not taken back."""
     return [row for row in rows if row.round == gate.round and row.decision in YES and row.revoked is None]
+
+
+def decided(
+    draft: Draft,
+    subject: str,
+    gate: Gate,
+    decision: str,
+    event: Decision,
+    facts: Facts,
+    *,
+    scope: str,
+    accepted: str = "",
+) -> None:
+    """The row of one decision in this round, laid over the draft. The event's fingerprint was found to be the
+    one of what is asked; `accepted` is the sha256 of the revision of a draft that it is a yes to."""
+    by = event.by
+    row = Approval(
+        id=f"{subject}/{gate.round}/{by.uid}",
+        effect=subject,
+        fingerprint=event.fingerprint,
+        reviewer=by.name,
+        uid=by.uid,
+        groups=facts.names,
+        via=by.via,
+        decision=decision,
+        scope=scope,
+        policy_version=facts.policy,
+        given=draft.now,
+        valid_until=draft.ahead(facts.rule.valid_for) if decision in YES else None,
+        reason=event.reason,
+        shown=getattr(event, "shown", ""),
+        round=gate.round,
+        operation_key=accepted,
+        same_user=by.uid == facts.jobs_uid,
+    )
+    draft.approvals[row.id] = row
 
 
 def counted(draft: Draft, gate: Gate, rule: ApprovalRule, rows: list[Approval]) -> Gate:

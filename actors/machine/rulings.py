@@ -27,9 +27,7 @@ WITHDRAWN_BY = {rounds.DENY: "denied", rounds.SEND_BACK: "sent_back"}
 PAST = {rounds.APPROVE: "approved", rounds.DENY: "denied", rounds.SEND_BACK: "sent back"}
 
 
-def decide(
-    draft: Draft, effect: Effect, decision: str, event: events.Approve | events.Deny | events.SendBack
-) -> Choice:
+def decide(draft: Draft, effect: Effect, decision: str, event: rounds.Decision) -> Choice:
     """One person's decision on one effect, as it was shown to them."""
     verb = f"{decision.replace('_', ' ')} {effect.id}"
     if refusal := _fingerprint(draft, verb, effect, event.fingerprint):
@@ -54,8 +52,7 @@ def decide(
     facts = event.facts
     assert facts is not None
     effect, gate = _open_round(draft, effect, gate, facts)
-    row = _row(draft, effect.id, effect.fingerprint, gate, decision, event, facts)
-    draft.approvals[row.id] = row
+    rounds.decided(draft, effect.id, gate, decision, event, facts, scope=rounds.EFFECT)
     if yes:
         rows = rounds.given(draft.approvals_of(effect.id), gate)
         gate = rounds.counted(draft, gate, facts.rule, rows)
@@ -87,36 +84,6 @@ def _open_round(draft: Draft, effect: Effect, gate: Gate, facts: Facts) -> tuple
         effect = ask_anew(draft, effect, rounds.POLICY, "", facts)
     assert effect.gate is not None
     return effect, effect.gate
-
-
-def _row(
-    draft: Draft,
-    subject: str,
-    fingerprint: str,
-    gate: Gate,
-    decision: str,
-    event: events.Approve | events.Deny | events.SendBack,
-    facts: Facts,
-) -> Approval:
-    by = event.by
-    return Approval(
-        id=f"{subject}/{gate.round}/{by.uid}",
-        effect=subject,
-        fingerprint=fingerprint,
-        reviewer=by.name,
-        uid=by.uid,
-        groups=facts.names,
-        via=by.via,
-        decision=decision,
-        scope=rounds.EFFECT,
-        policy_version=facts.policy,
-        given=draft.now,
-        valid_until=draft.ahead(facts.rule.valid_for) if decision in rounds.YES else None,
-        reason=event.reason,
-        shown=getattr(event, "shown", ""),
-        round=gate.round,
-        same_user=by.uid == facts.jobs_uid,
-    )
 
 
 def _fingerprint(draft: Draft, verb: str, effect: Effect, named: str) -> Refusal | None:

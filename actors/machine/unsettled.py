@@ -9,7 +9,7 @@ from attrs import evolve
 from resumed.schemas import events
 from resumed.schemas.askviews import AskKind
 from resumed.schemas.instant import later
-from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind
+from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind, in_flight
 from resumed.schemas.refusal import Refusal
 
 from . import approvals, asks, dispatch, errands, outcomes, reconcile, reconciling
@@ -47,7 +47,7 @@ def torn(draft: Draft) -> None:
         if effect.state is EffectState.UNKNOWN:
             reconcile.lost(draft, effect, effect.code, effect.reason or "a line of its job was lost")
         elif contract.look_up:
-            at = later(draft.then, reconcile.in_flight(contract))
+            at = later(draft.then, in_flight(contract))
             said = f"a line of its job was lost, which may have let it go: {contract.target} is asked first"
             draft.put_effect(evolve(effect, suspect=True, not_before=at, reason=said))
         else:

@@ -137,6 +137,15 @@ class Lab:
         for target in self.targets.values():
             target.kill()
 
+    def begin(self, rows: list[Row]) -> None:
+        """All rows at work, each with its fault laid out before."""
+        for row in rows:
+            self.prepare(row)
+        self.daemon.configure(workers=8)
+        self.daemon.start()
+        for row in rows:
+            self.daemon.submit(row.name, row.name, [row.name])
+
     def prepare(self, row: Row) -> None:
         """A workflow with the row's contract, and the row's fault for the write to its page."""
         target = self.targets[row.deduplicates]
@@ -240,12 +249,7 @@ def test_lost_replies_are_never_sent_twice_and_never_taken_for_done(
 ) -> None:
     """One page and a job that is done, or at most one and a job that is held with an owner; never two."""
     rows = rows_of(kill, 20_26, faults_scale)
-    for row in rows:
-        lab.prepare(row)
-    lab.daemon.configure(workers=8)
-    lab.daemon.start()
-    for row in rows:
-        lab.daemon.submit(row.name, row.name, [row.name])
+    lab.begin(rows)
     for row in rows:
         lab.wait(lab.has_met_its_fault, row, "meets its fault")
     lab.kill(kill, rows)
@@ -283,12 +287,7 @@ def test_resets_at_any_byte_leave_one_page(lab: Lab, faults_scale: float) -> Non
         for number in range(max(2, round(20 * faults_scale)))
         for contract in ("looked-up", "deduplicated")
     ]
-    for row in rows:
-        lab.prepare(row)
-    lab.daemon.configure(workers=8)
-    lab.daemon.start()
-    for row in rows:
-        lab.daemon.submit(row.name, row.name, [row.name])
+    lab.begin(rows)
     for row in rows:
         lab.wait(lab.is_settled, row, "is settled")
 

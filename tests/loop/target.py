@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from attrs import define, evolve, field
+from effects_kit import TOOL
 
 from resumed.schemas import codec, decisions, frames
 from resumed.schemas.approvals import ApprovalRule
@@ -16,20 +17,8 @@ from resumed.schemas.workflow import Contract
 
 from .workers import Machine, Says
 
-TOOL = ToolContract(
-    tool="cms.publish",
-    version=1,
-    target="cms",
-    address="http://cms",
-    account="museum",
-    look_up=True,
-    absent_is_final=True,
-    in_flight=30.0,
-    timeout=10.0,
-)
-"""Looked up, its absence is final after 30 s; nobody is asked."""
 ASKED = evolve(TOOL, approve=ApprovalRule(not_requester=False))
-"""The same, and somebody must allow it."""
+"""The tool that nobody is asked about, and somebody must allow it."""
 
 
 class Fate(Enum):
