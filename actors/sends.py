@@ -78,8 +78,9 @@ class Sends:
         them meanwhile. `settle` gives back those of a verdict that came to nothing.
         """
         ended = event.unit if isinstance(event, events.Returned) else ""
+        changed = {effect.id: effect for effect in verdict.changes.effects}
         for row in verdict.changes.errands:
-            effect = before.effects[row.effect]
+            effect = changed[row.effect]  # which counts its errands
             old = before.errands.get(row.effect)
             needs = _wish(before, effect, row.kind)
             if needs is None or (old is not None and old.number == row.number):

@@ -137,7 +137,7 @@ class Witness:
             if isinstance(event, PEOPLE):
                 found = self._of_person(snapshot, event)
             elif isinstance(event, events.Returned):
-                found = self._of_effect(snapshot, event.unit)
+                found = self._of_effect(snapshot, event.unit) or self._of_calls(snapshot, event)
             else:
                 found = None
             if found is not None:
@@ -168,7 +168,7 @@ class Witness:
         attaching.close()
         raise RuntimeError("what needs no word of the host waited for something")
 
-    def _may_ask_the_host(self, snapshot: Snapshot, uid: int, event: object) -> bool:
+    def _may_ask_the_host(self, snapshot: Snapshot, uid: int, event: events.Event | Offered) -> bool:
         if not concerns(snapshot, event):
             return False
         if isinstance(event, Offered):
@@ -176,7 +176,10 @@ class Witness:
             return gated or not self.authority.is_ours(uid)
         if isinstance(event, events.Returned):
             effect = snapshot.effects.get(event.unit.removeprefix(ERRAND))
-            return effect is not None and (effect.gate is not None or not self.authority.is_ours(uid))
+            if effect is not None and effect.gate is not None:
+                return True
+            asks = effect is not None or isinstance(event.answer.decided, decisions.Performing)
+            return asks and not self.authority.is_ours(uid)
         return True
 
     async def _to_offers(
@@ -242,6 +245,18 @@ class Witness:
         rows = [row for row in snapshot.approvals if row.effect == effect.id]
         reviewers = tuple(row.uid for row in rounds.given(rows, effect.gate))
         return _Wanted(policy.rule, policy.policy, reviewers, requester=True)
+
+    def _of_calls(self, snapshot: Snapshot, event: events.Returned) -> _Wanted | None:
+        """What lets a call go in the line that asks for it, where nobody is asked: the requester's access."""
+        decided = event.answer.decided
+        if not isinstance(decided, decisions.Performing) or not event.slot or snapshot.contract.slots != 1:
+            return None
+        for call in decided.calls:
+            tool = snapshot.contract.tool(call.tool)
+            if tool is not None and approvals.may_ask_nobody(tool):
+                rule = evolve(approvals.rule_of(tool), by=(), also=())
+                return _Wanted(rule, "", requester=True)
+        return None
 
     def _of_person(self, snapshot: Snapshot, event: events.Deciding) -> _Wanted | None:
         """Nothing for a decision that means nothing: the law refuses it whoever it is by."""

@@ -182,6 +182,8 @@ class Item:
     """A reviewer's words, for the step that it was sent back to."""
     begun: int = 0
     """The occurrence in which it was last begun again, 0 for never: what it had written before may repeat."""
+    torn: bool = False
+    """A line that was lost may have let go what its step asks for: it is looked up before it is sent."""
 
 
 class StopReason(StrEnum):

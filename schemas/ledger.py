@@ -124,6 +124,8 @@ class Effect:
     """An earlier send of it may have landed: nothing has proven that it did not."""
     suspect: bool = False
     """A line that was lost may have let it go: it is looked up before it is sent."""
+    renewed: bool = False
+    """It was asked for after that line was lost: what is found under its key is not surely of this call."""
     found: str | None = None
     """The reference under which its target had something under its key before it was ever sent."""
     foreign: str | None = None

@@ -75,7 +75,10 @@ def check_entry(
         assert (row.id, row.fingerprint) == owners.setdefault(row.operation_key, (row.id, row.fingerprint))
         if old is None:
             # Asked for by a try of a job that is being ended already, it is withdrawn at once.
-            assert row.state in (PROPOSED, EffectState.WITHDRAWN)
+            assert row.state in (PROPOSED, EffectState.WITHDRAWN, DISPATCHING)
+            if row.state is DISPATCHING:
+                check_at_once(before, row)
+                check_dispatch(before, now, None, row, line)
             continue
         assert row.state in MOVES[old.state], (row.id, old.state, row.state)
         for intent in ("operation_key", "fingerprint", "arguments", "bodies", "target", "ordinal", "item"):
@@ -93,20 +96,34 @@ def check_entry(
     check_end(before, now)
 
 
-def check_dispatch(before: Snapshot, now: Snapshot, old: Effect, row: Effect, line: Line) -> None:
+def check_at_once(before: Snapshot, row: Effect) -> None:
+    """One commit asks for a call and lets it go only where nobody is asked, where nothing is found out just
+    before, and where no line that was lost can have sent one under its key."""
+    tool = before.contract.tool(row.tool)
+    assert tool is not None
+    assert (None, 1, False) == (row.gate, row.dispatches, row.suspect)
+    assert (False, ()) == (tool.observe, row.sources)
+    assert not tool.check_first or not tool.look_up
+    unit = before.items.get(row.item) if row.item else before.position
+    assert unit is not None
+    assert not unit.torn
+    assert row.item in before.tries
+
+
+def check_dispatch(before: Snapshot, now: Snapshot, old: Effect | None, row: Effect, line: Line) -> None:
     """15, 17, 19, 21, 24: what one commit that lets an effect go must find."""
     assert DISPATCHING is row.state
     assert row.id in now.errands
     tool, then = before.contract.tool(row.tool), reckoning.trusted(before, line.at)
     assert tool is not None
-    assert old.state in (PROPOSED, UNKNOWN)
-    if old.state is UNKNOWN and not old.absent:
+    assert old is None or old.state in (PROPOSED, UNKNOWN)
+    if old is not None and old.state is UNKNOWN and not old.absent:
         assert tool.key_lifetime is not None
         assert old.since is not None
         assert old.first_dispatch is not None
         assert reached(later(old.since, in_flight(tool)), then)
         assert not reached(later(old.first_dispatch, tool.key_lifetime), then)
-    if old.state is UNKNOWN and old.absent:
+    if old is not None and old.state is UNKNOWN and old.absent:
         assert tool.look_up
         assert tool.absent_is_final
     assert before.cancel is None

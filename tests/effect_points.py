@@ -110,7 +110,7 @@ Make = Callable[[], Ledger]
 STATES: dict[EffectState, tuple[str, Make]] = {
     EffectState.PROPOSED: ("It is asked for and stored whole; surely nothing of it has left.", waits),
     EffectState.DISPATCHING: (
-        "It was let go in a commit of its own: it may be leaving, and its sender is awaited.",
+        "It was let go, and that is durable: it may be leaving, and its sender is awaited.",
         sending,
     ),
     EffectState.UNKNOWN: (

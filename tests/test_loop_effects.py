@@ -442,6 +442,35 @@ def test_what_a_lost_line_may_have_let_go_is_looked_up_first(backend: str, lost:
     play(backend, case, ASKED)
 
 
+def test_what_a_lost_line_asked_for_and_let_go_is_not_sent_again(backend: str) -> None:
+    """Nothing of the call is on record any more: what its step asks for next is looked up, is found to be
+    there, and a person says whether that is the same call."""
+
+    async def case(one: World, cms: Target) -> None:
+        seen: list[int] = []
+        cms.watch = lambda frame: seen.append(one.snapshot("harbour").sequence)
+        assert await one.until(lambda: bool(cms.landed))
+        await one.kill()
+        tear(one, seen[0] - 1)
+        one.witness.ran.clear()
+        one.weather.revive()
+        assert not len(one.snapshot("harbour").effects)
+        await one.start()
+        assert await one.until(lambda: one.rests("harbour"))
+        snapshot = one.snapshot("harbour")
+        row = snapshot.effects[EFFECT]
+
+        assert ([1], 1) == (list(cms.landed.values()), cms.sends)
+        assert (EffectState.PROPOSED, 0, True) == (row.state, row.dispatches, row.renewed)
+        assert snapshot.hold is not None
+        assert "conflict" == snapshot.hold.code
+        one.daemon.soon(lambda: one.daemon.ask("harbour", "Settle", subject=EFFECT, reference=row.found))
+        assert await one.until(lambda: one.entry("harbour") is None)
+        assert (Ending.COMPLETED, 1) == (ended(one), cms.sends)
+
+    play(backend, case)
+
+
 def tear(one: World, sequence: int) -> None:
     """What follows line `sequence` in the newest log of the job does not verify any more."""
     folder = one.place("harbour")

@@ -51,6 +51,11 @@ def rule_of(tool: ToolContract) -> ApprovalRule:
     return tool.approve or ApprovalRule()
 
 
+def may_ask_nobody(tool: ToolContract) -> bool:
+    """Whether its contract leaves a call of it that nobody is asked about."""
+    return tool.approve is None or bool(tool.approve.when)
+
+
 def gate_of(
     draft: Draft, tool: ToolContract, arguments: str, policies: tuple[Policy, ...] = (), again: str = ""
 ) -> Gate | None:

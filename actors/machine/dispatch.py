@@ -132,7 +132,12 @@ def open_errand(draft: Draft, effect: Effect, contract: ToolContract, kind: Erra
 
 
 def falls(draft: Draft, effect: Effect, code: str, reason: str) -> str:
-    """It may not go (any more): withdrawn where surely nothing of it has landed, else a person must say."""
+    """It may not go (any more): withdrawn where surely nothing of it has landed, else a person must say; what
+    a lost line may have let go is looked into as if that had."""
+    if effect.state is EffectState.PROPOSED and effect.suspect:
+        said = f"{reason}; a line of its job was lost, which may have let it go"
+        reconcile.lost(draft, replaced(effect, suspect=False), code, said)
+        return f"looked into: {code}"
     if effect.state is EffectState.PROPOSED and not effect.unproven:
         withdraw(draft, effect, code, reason)
         return f"withdrawn: {code}"
@@ -162,6 +167,7 @@ def withdraw(draft: Draft, effect: Effect, code: str, reason: str) -> None:
             not_before=None,
             resend=False,
             suspect=False,
+            renewed=False,
             hold=None,
             code=code,
             reason=reason,

@@ -6,17 +6,18 @@ it asks for otherwise takes the place of what it had asked for, under the next o
 """
 
 from resumed.schemas import decisions, keys, strict
-from resumed.schemas.approvals import Policy
+from resumed.schemas.approvals import Facts, Policy
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Artifact, Item, ItemState
-from resumed.schemas.ledger import SETTLED, Effect, EffectState, Performance, ToolContract
+from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind, Performance, ToolContract
 from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
-from . import approvals, dispatch, reconcile, reconciling
+from . import approvals, dispatch, errands, reconcile, reconciling
 from .draft import Draft
 from .handing import enter
+from .verdict import Unchanged
 
 CODE = "effect"
 """The code of a unit that waits for effects of its own."""
@@ -101,7 +102,7 @@ def propose(
         chosen.append(found.id if found is not None else _new(draft, row, contract, unit, chosen, policies))
     for each in before:
         if each.id not in chosen and each.state is EffectState.PROPOSED:
-            dispatch.withdraw(draft, each, SUPERSEDED, "its step asks for something else by now")
+            dispatch.falls(draft, each, SUPERSEDED, "its step asks for something else by now")
     row_of_unit = Performance(
         unit=unit.id,
         step=unit.at,
@@ -113,9 +114,27 @@ def propose(
     )
     draft.performances = {**draft.performances, unit.id: row_of_unit}
     said = f"it waits for {chosen[0]}" + (f" and {len(chosen) - 1} more" if len(chosen) > 1 else "")
-    draft.put(replaced(unit, state=ItemState.IN_PROGRESS, not_before=None, code=CODE, reason=said))
+    waits = replaced(unit, state=ItemState.IN_PROGRESS, not_before=None, code=CODE, reason=said, torn=False)
+    draft.put(waits)
     _go_on(draft, row_of_unit)
     return f"asks for {len(chosen)} effect{'' if len(chosen) == 1 else 's'}"
+
+
+def let_go(draft: Draft, unit: str, worker: str, facts: Facts | None) -> str:
+    """What the unit has just asked for, and nobody is asked about, goes in the same line, in the slot of its
+    try; what became of it, empty where nothing of it may.
+
+    A crash before this line is durable leaves a try that gave no answer, one after it a row that is being
+    sent. Where the line is lost though it was durable, `Item.torn` says so of what is asked for next.
+    """
+    performance = draft.performances.get(unit)
+    if performance is None or performance.over or facts is None or draft.contract.slots != 1:
+        return ""
+    for effect, kind in errands.wanted(draft, draft.now):
+        if kind is ErrandKind.SEND and effect.gate is None and effect.id in performance.effects:
+            sent = dispatch.let_go(draft, effect, worker, facts)
+            return "" if isinstance(sent, Unchanged) else sent
+    return ""
 
 
 def _is_same(old: Effect, new: Effect) -> bool:
@@ -156,17 +175,19 @@ def _new(
     job = draft.job
     again = _repeated(draft, unit, row, chosen)
     key = keys.operation_key(job.id, job.sha256, unit.id, unit.occurrence, row.tool, ordinal)
-    draft.put_effect(
-        replaced(
-            row,
-            id=f"{prefix}{ordinal}",
-            ordinal=ordinal,
-            operation_key=key,
-            proposed=draft.now,
-            again=again,
-            gate=approvals.gate_of(draft, contract, row.arguments, policies, again),
-        )
+    row = replaced(
+        row,
+        id=f"{prefix}{ordinal}",
+        ordinal=ordinal,
+        operation_key=key,
+        proposed=draft.now,
+        again=again,
+        gate=approvals.gate_of(draft, contract, row.arguments, policies, again),
     )
+    draft.put_effect(row)
+    if unit.torn and row.gate is None:
+        # A line that is gone may have asked for one like it, and let it go at once, under this very key.
+        reconcile.doubt(draft, replaced(row, renewed=True), contract)
     return f"{prefix}{ordinal}"
 
 

@@ -95,6 +95,8 @@ def wants(standing: Standing, effect: Effect, contract: ToolContract, now: Insta
     if effect.state is not EffectState.PROPOSED:
         return None
     if effect.suspect:
+        if effect.hold is not None and effect.hold.code == CONFLICT:
+            return None  # found already; it is for a person to say what
         return ErrandKind.LOOK_UP if contract.look_up and not is_given_up(effect, now) else None
     if not is_met(effect) or not may_begin(standing, effect):
         return None
@@ -140,8 +142,9 @@ def _is_unproven(standing: Standing) -> bool:
 def is_durable(adopted: Snapshot, tentative: Snapshot, unit: str) -> bool:
     """Whether an errand of this name rests on what is durable already, not on the line being drawn up.
 
-    No line both asks for an effect, or allows it, and lets it go: so a line that is lost can have let go only
-    what stood there, allowed, before it (`reconcile.torn`). Whoever draws up a line must see to it.
+    No line both allows an effect and lets it go, and only the answer of a step asks for one and lets it go
+    (`effects.let_go`): so a line that is lost can have let go only what stood there, allowed, before it, and
+    what a try that was open asked for (`unsettled.torn`). Whoever draws up a line must see to it.
     """
     name = effect_of(unit)
     return adopted.effects.get(name) == tentative.effects.get(name)

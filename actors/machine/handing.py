@@ -34,6 +34,7 @@ def enter(unit: Item, step: str, data: str = "{}") -> Item:
         code="",
         reason="",
         note="",
+        torn=False,
     )
 
 

@@ -129,13 +129,24 @@ def _looked_up(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
         said = f"its target has {decided.reference}, which was there before and is not of it"
         reconcile.unclear(draft, effect, said)
         return "unclear"
+    if isinstance(decided, decisions.Landed) and effect.renewed:
+        reconcile.another(draft, effect, decided.reference)
+        return "held: conflict"
     if isinstance(decided, decisions.Landed):
         reconcile.found(draft, effect, decided.reference, "look_up")
         return "confirmed"
     if isinstance(decided, decisions.Absent):
         if effect.state is EffectState.PROPOSED:  # a lost line has not let it go
             draft.put_effect(
-                replaced(effect, suspect=False, hold=None, not_before=None, unclear=0, reason="")
+                replaced(
+                    effect,
+                    suspect=False,
+                    renewed=False,
+                    hold=None,
+                    not_before=None,
+                    unclear=0,
+                    reason="",
+                )
             )
         else:
             reconcile.absent(draft, effect)

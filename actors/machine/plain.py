@@ -112,6 +112,7 @@ def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | No
         or snapshot.attempt is None
         or contract is None
         or contract.kind is not StepKind.JOB
+        or snapshot.position.torn
         or limits.reached(snapshot, now)
     ):
         return None

@@ -12,12 +12,14 @@ from resumed.schemas.records import replaced
 
 from . import reckoning
 from .draft import Draft
-from .errands import UNCLEAR
+from .errands import CONFLICT, UNCLEAR
 
 FIRST, MOST = 30.0, 900.0
 """Seconds between look-ups that gave no answer: doubled each time up to the most."""
 UNCLEAR_MOST = 3
 """So many in a row hold the effect for a person."""
+SUSPECT = "suspect"
+"""The code of a row that a lost line may have let go, and that nobody can be asked about."""
 SENDS_FREE = 3
 """From this many sends on, the pause before the next one grows like that between look-ups."""
 
@@ -86,6 +88,18 @@ def lost(draft: Draft, effect: Effect, code: str, reason: str) -> None:
     draft.put_effect(effect)
 
 
+def doubt(draft: Draft, effect: Effect, contract: ToolContract) -> None:
+    """A line that was lost may have let it go, or one like it under its key: its target is asked first, and
+    not before that can have arrived."""
+    effect = replaced(effect, suspect=True)
+    if contract.look_up:
+        said = f"a line of its job was lost, which may have let it go: {contract.target} is asked first"
+        draft.put_effect(replaced(effect, not_before=later(draft.then, in_flight(contract)), reason=said))
+    else:
+        said = f"a line of its job was lost, and {contract.target} cannot be asked whether that let it go"
+        draft.put_effect(held(draft, effect, contract, SUSPECT, said))
+
+
 def _without_look_up(draft: Draft, effect: Effect, contract: ToolContract) -> Effect:
     """Nobody can be asked: it goes again where the target knows its key by then, else a person must say."""
     at = _next_send(draft, effect, contract)
@@ -114,6 +128,15 @@ def held(draft: Draft, effect: Effect, contract: ToolContract | None, code: str,
 # ---- what a look-up found ---------------------------------------------------------------------------------
 
 
+def another(draft: Draft, effect: Effect, reference: str) -> None:
+    """The target has something under its key that a line let go which is lost: whether it is this call, or
+    another that its step had asked for then, only a person can tell."""
+    contract = draft.contract.tool(effect.tool)
+    said = f"its target has {reference} under its key, sent by a line that was lost: it may be another call"
+    effect = held(draft, replaced(effect, found=reference, hold=None), contract, CONFLICT, said)
+    draft.put_effect(replaced(effect, not_before=draft.ahead(MOST)))
+
+
 def found(draft: Draft, effect: Effect, reference: str, by: str) -> None:
     """The target, or a person, says that it landed."""
     draft.put_effect(
@@ -126,6 +149,7 @@ def found(draft: Draft, effect: Effect, reference: str, by: str) -> None:
             hold=None,
             not_before=None,
             suspect=False,
+            renewed=False,
             resend=False,
             code="",
             reason="",
@@ -155,6 +179,7 @@ def absent(draft: Draft, effect: Effect) -> None:
                 absent=True,
                 resend=True,
                 unproven=False,
+                renewed=False,
                 hold=None,
                 not_before=_next_send(draft, effect, contract),
                 code="absent",

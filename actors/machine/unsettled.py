@@ -8,18 +8,13 @@ from attrs import evolve
 
 from resumed.schemas import events
 from resumed.schemas.askviews import AskKind
-from resumed.schemas.instant import later
-from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind, in_flight
+from resumed.schemas.ledger import SETTLED, Effect, EffectState, ErrandKind
 from resumed.schemas.refusal import Refusal
 
 from . import approvals, asks, dispatch, errands, outcomes, reconcile, reconciling
 from .draft import Draft
 from .settle import settle
 from .verdict import Unchanged
-
-SUSPECT = "suspect"
-"""The code of a row that a lost line may have let go, and that nobody can be asked about."""
-
 
 # ---- at a wake --------------------------------------------------------------------------------------------
 
@@ -39,20 +34,17 @@ def woke(draft: Draft, event: events.Woke) -> None:
 
 def torn(draft: Draft) -> None:
     """A line may have been lost. It can have let go what stood here with all gates met, or sent anew what was
-    unknown: nothing of it is sent before its target was asked, and not before it can have arrived."""
+    unknown: nothing of it is sent before its target was asked, and not before it can have arrived. What a try
+    that was open asks for next, the same line can have asked for, and let go at once: its unit bears a mark.
+    """
     for effect in draft.effects.live():
         contract = draft.contract.tool(effect.tool)
         if contract is None:
             continue
         if effect.state is EffectState.UNKNOWN:
             reconcile.lost(draft, effect, effect.code, effect.reason or "a line of its job was lost")
-        elif contract.look_up:
-            at = later(draft.then, in_flight(contract))
-            said = f"a line of its job was lost, which may have let it go: {contract.target} is asked first"
-            draft.put_effect(evolve(effect, suspect=True, not_before=at, reason=said))
         else:
-            said = f"a line of its job was lost, and {contract.target} cannot be asked whether that let it go"
-            draft.put_effect(evolve(reconcile.held(draft, effect, contract, SUSPECT, said), suspect=True))
+            reconcile.doubt(draft, effect, contract)
 
 
 def proven(draft: Draft) -> None:
@@ -138,6 +130,7 @@ def _never_arrived(draft: Draft, effect: Effect, by: str) -> None:
         resend=False,
         unproven=False,
         suspect=False,
+        renewed=False,
         foreign=effect.foreign if effect.found is None else effect.found,
         found=None,
         unclear=0,

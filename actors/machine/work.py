@@ -25,6 +25,7 @@ from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
 from . import (
+    approvals,
     breaker,
     effects,
     errands,
@@ -120,11 +121,15 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
         else:
             choice = _decided(draft, unit, decided, event.output)
     settle(draft)
-    if event.slot:
-        for name in wanted(draft, draft.now, 1):
-            following = draft.unit(name)
-            if following is not None and following.crashes < SUSPECT_CRASHES:
-                draft.start(following, worker)
+    if not event.slot:
+        return choice
+    if sent := effects.let_go(draft, unit.id, worker, event.facts):
+        settle(draft)
+        return f"{choice}, {sent}"
+    for name in wanted(draft, draft.now, 1):
+        following = draft.unit(name)
+        if following is not None and following.crashes < SUSPECT_CRASHES:
+            draft.start(following, worker)
     return choice
 
 
@@ -321,6 +326,8 @@ def woke(draft: Draft, event: events.Woke) -> Choice:
     for row in list(draft.tries.values())[: event.most]:
         unit = draft.unit(row.item)
         assert unit is not None
+        if event.torn and any(map(approvals.may_ask_nobody, draft.contract.effects)):
+            unit = replaced(unit, torn=True)
         end_without_answer(draft, unit, row.stop, died=True, reason="")
     if draft.effects.unsettled:
         unsettled.woke(draft, event)
