@@ -456,3 +456,47 @@ def test_what_needs_no_word_of_the_host_is_found_out_at_once(whose: str) -> None
     assert (whose == "one of ours") is done
     assert (wanted.facts if done else {}) == known
     assert {row(play).id} == set(wanted.facts)
+
+
+PERFORMS = decisions.Answer(
+    decided=decisions.Performing(calls=(decisions.Call(tool="cms.publish", arguments="{}"),), then="close")
+)
+
+
+@pytest.mark.parametrize("case", ACCESS)
+def test_a_call_that_nobody_is_asked_about_comes_with_its_requesters_access(case: str) -> None:
+    """It may go in the line that asks for it; the host is asked only of a requester that is not ours."""
+    uid, more, access = ACCESS[case]
+    play, host = Play.of("a", contract=evolve(CONTRACT, effects=(OPEN,), slots=1)), Host(**more)
+    one = seeing(host)
+    message = Message(events.Returned(unit="", epoch=1, number=1, answer=PERFORMS))
+    choose: Callable[[str], None] = lambda _: None  # noqa: E731 - no slot is offered
+    at_once = one.attach_at_once(play.snapshot, uid, [message], play.now, choose)
+    assert (uid == 9) == at_once
+    if not at_once:
+        anyio.run(one.attach, play.snapshot, uid, [message], play.now, choose)
+    facts = message.event.facts
+
+    assert (access, (), ()) == (facts.requester, facts.members, facts.people)
+    assert (uid == 9) == (host.asked == [])
+
+
+NO_FACTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    # how the tool, or the workflow, is otherwise; how the answer comes otherwise
+    "somebody is asked": ({"effects": (TOOL,)}, {}),
+    "no slot is kept": ({}, {"slot": False}),
+    "its worker sends nothing": ({"slots": 4}, {}),
+}
+
+
+@pytest.mark.parametrize("case", NO_FACTS)
+def test_nobody_looks_who_may_let_go_what_does_not_go_at_once(case: str) -> None:
+    """It is looked at when it goes."""
+    contract, how = NO_FACTS[case]
+    play = Play.of("a", contract=evolve(CONTRACT, **{"effects": (OPEN,), "slots": 1, **contract}))
+    host = Host()
+    [event] = attached(
+        seeing(host), play, events.Returned(unit="", epoch=1, number=1, answer=PERFORMS, **how)
+    )
+
+    assert (None, []) == (event.facts, host.asked)
