@@ -147,14 +147,10 @@ class JobActor:
         before any message is read. What a line that was lost could have let go is marked then, and the log
         says no more that it is torn; where nothing can be let go it goes on saying so."""
         torn = bool(self.journal.torn) and bool(len(self.snapshot.effects) or self.snapshot.contract.effects)
-        while torn or self._is_of_another():
-            woke = Message(evolve(self.house.lost(self.snapshot), torn=torn))
-            if await self._decide([woke]) and torn and not self._is_of_another():
+        while torn or ((open_ := self.snapshot.attempt) is not None and open_.epoch != self.entry.epoch):
+            # One that had to be told in pieces is not yet over.
+            if await self._decide([Message(evolve(self.house.lost(self.snapshot), torn=torn))]) and torn:
                 self.journal.torn, torn = (), False
-
-    def _is_of_another(self) -> bool:
-        attempt = self.snapshot.attempt
-        return attempt is not None and attempt.epoch != self.entry.epoch
 
     # ---- one turn -------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Try
 from resumed.schemas.ledger import Errand, ErrandKind
+from resumed.schemas.records import replaced
 from resumed.schemas.snapshot import Entry, Snapshot
 
 from . import opened
@@ -59,15 +60,16 @@ def verdict(
         if not is_open and entry.answers.get(key) == event.answer:
             return Unchanged(reason="an identical repeat of an answer already decided")
         remember(entry, key, event.answer)
-        if event.slot and errands.is_errand(event.unit):
-            event = evolve(event, slot=errands.is_durable(adopted, tentative, event.unit))
+        durable = not errands.is_errand(event.unit) or errands.is_durable(adopted, tentative, event.unit)
+        if event.slot and not durable:
+            event = replaced(event, slot=False)
     found = transition(tentative, event, now)
     if not (isinstance(found, Entry) and found.changes.errands):
         return found
     if house.workshop.sends.reserve(entry, tentative, event, found) or not isinstance(event, events.Returned):
         return found
     # Its target has no room: what would be let go in the slot that is kept waits for its turn there.
-    return transition(tentative, evolve(event, slot=False), now)
+    return transition(tentative, replaced(event, slot=False), now)
 
 
 def offer_used(house: House, entry: JobEntry, worker: str, found: Verdict) -> None:

@@ -16,6 +16,7 @@ from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.instant import Instant
 from resumed.schemas.job import Person
 from resumed.schemas.ledger import ERRAND, ErrandKind
+from resumed.schemas.records import replaced
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.snapshot import Snapshot
 
@@ -35,6 +36,7 @@ ASKING = decisions.Performing | decisions.Reviewing | decisions.Checked
 """Answers that ask people, or that let an effect go."""
 GATED = frozenset({AskKind.APPROVE, AskKind.REVIEW})
 ANSWERED = frozenset({AskKind.ANSWER})
+NOTHING_ASKED = Looked()
 
 Choose = Callable[[str], str | None]
 Look = Callable[[Iterable[str], Iterable[int], Iterable[int]], Awaitable[Looked]]
@@ -160,6 +162,9 @@ class Witness:
         """
         if any(self._may_ask_the_host(snapshot, uid, message.event) for message in messages):
             return False
+        if len(messages) == 1 and isinstance(event := messages[0].event, events.Returned):
+            self._attach_alone(snapshot, uid, messages[0], event)
+            return True
         attaching = self.attach(snapshot, uid, messages, now, choose)
         try:
             attaching.send(None)
@@ -167,6 +172,14 @@ class Witness:
             return True
         attaching.close()
         raise RuntimeError("what needs no word of the host waited for something")
+
+    def _attach_alone(self, snapshot: Snapshot, uid: int, message: Message, event: events.Returned) -> None:
+        """The same for the one answer of a worker, as it mostly is."""
+        event = self._with_policies(snapshot, event)
+        found = self._of_effect(snapshot, event.unit) or self._of_calls(snapshot, event)
+        if found is not None:
+            event = replaced(event, facts=self._seen(snapshot, uid, found, NOTHING_ASKED))
+        message.event = event
 
     def _may_ask_the_host(self, snapshot: Snapshot, uid: int, event: events.Event | Offered) -> bool:
         if not concerns(snapshot, event):
@@ -229,7 +242,7 @@ class Witness:
             for tool in tools
             if tool is not None
         ]
-        return evolve(event, policies=tuple(found))
+        return replaced(event, policies=tuple(found))
 
     def _of_effect(self, snapshot: Snapshot, unit: str) -> _Wanted | None:
         if not unit.startswith(ERRAND):
@@ -292,7 +305,7 @@ class Witness:
             for gid in (each.person.gid, *each.person.groups)
         )
         if not whom and not uids and not gids:
-            return Looked()
+            return NOTHING_ASKED
         return await self.look(tuple(whom), tuple(uids), tuple(gids))
 
     def _uids(self, wanted: _Wanted, requester: int) -> Iterable[int]:
@@ -303,6 +316,12 @@ class Witness:
             yield requester
 
     async def _facts(self, snapshot: Snapshot, requester: int, wanted: _Wanted, looked: Looked) -> Facts:
+        placed = "" if wanted.person is None else await self.placed(wanted.person)
+        return self._seen(snapshot, requester, wanted, looked, placed)
+
+    def _seen(
+        self, snapshot: Snapshot, requester: int, wanted: _Wanted, looked: Looked, placed: str = ""
+    ) -> Facts:
         person = wanted.person
         people = wanted.reviewers if person is None else (person.uid,)
         whose = Whose(snapshot.job.workflow, requester)
@@ -317,7 +336,7 @@ class Witness:
             requester_uid=requester,
             jobs_uid=self.jobs_uid,
             problem=looked.problem,
-            placed="" if person is None else await self.placed(person),
+            placed=placed,
         )
 
     def _standing(self, uid: int, looked: Looked, whose: Whose) -> Standing:

@@ -34,10 +34,15 @@ def _maker(kind: type[Any], *changed: str) -> Callable[..., Any]:
     names = [each.name for each in fields(kind)]
     if unknown := set(changed) - set(names):
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
-    space: dict[str, Any] = {f"_set_{name}": getattr(kind, name).__set__ for name in names}
-    space |= {"_new": object.__new__, "_kind": kind}
+    space: dict[str, Any] = {"_new": object.__new__, "_kind": kind}
     lines = [f"def make({', '.join(['_old', *changed])}):", " _made = _new(_kind)"]
-    lines += [f" _set_{name}(_made, {name if name in changed else f'_old.{name}'})" for name in names]
+    if "__slots__" in vars(kind):
+        space |= {f"_set_{name}": getattr(kind, name).__set__ for name in names}
+        lines += [f" _set_{name}(_made, {name if name in changed else f'_old.{name}'})" for name in names]
+    else:
+        lines.append(
+            f" _made.__dict__.update(_old.__dict__, {', '.join(f'{name}={name}' for name in changed)})"
+        )
     # Names of fields only: nothing of a record's content is ever part of this text.
     exec("\n".join([*lines, " return _made"]), space)
     made: Callable[..., Any] = space["make"]

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from loop import cases, clock, laws, workers, world
+from loop import cases, clock, laws, target, workers, world
 from loop.workers import Manners
 
 from resumed.schemas import line_io
@@ -15,21 +15,27 @@ pytestmark = pytest.mark.usefixtures("quiet")
 BACKENDS = ("asyncio", "trio")
 
 
+@pytest.mark.parametrize("torn", [False, True], ids=["", "its last line lost"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_wake_too_large_for_one_line_is_told_in_several(
-    backend: str, monkeypatch: pytest.MonkeyPatch
+    backend: str, torn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An attempt whose end does not fit one line is closed in portions, and then the job goes on."""
+    """An attempt whose end does not fit one line is closed in portions, and then the job goes on; each of
+    them says that a line may be lost."""
     names = [f"item-{number}" for number in range(8)]
 
     async def case(root: Path) -> None:
-        async with cases.made(root, parallel=8, most_workers=8) as one:
+        contract = target.with_tools(world.contract())
+        async with cases.made(root, parallel=8, most_workers=8, contracts=[contract]) as one:
             await one.start()
             await one.admit("harbour", names)
             assert await one.until(lambda: one.snapshot("harbour").each is not None, 100.0)
             one.machine.manners = Manners(silent=1.0)
             assert await one.until(lambda: len(one.snapshot("harbour").tries) >= 6, 50.0)
+            before = one.snapshot("harbour")
             await one.kill()
+            if torn:
+                world.tear(one.place("harbour"), before.sequence)
             one.machine.manners = workers.GOOD
             monkeypatch.setattr(line_io, "MAX_LINE", 2500)
             await one.start()
@@ -40,6 +46,8 @@ def test_a_wake_too_large_for_one_line_is_told_in_several(
 
             assert ended
             assert len(wakes) > 1
+            marked = {item.id for step in wakes for item in step.after.items if item.torn}
+            assert marked == (set(before.tries) if torn else set())
 
     with world.folder() as root:
         clock.run(backend, 1, lambda: case(root))

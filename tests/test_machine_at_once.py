@@ -169,6 +169,24 @@ def test_what_was_asked_for_before_goes_by_the_same_way() -> None:
     assert 1 == len(play.snapshot.effects)
 
 
+def test_what_somebody_has_allowed_waits_for_its_reviewers_to_be_looked_up() -> None:
+    """Asked for again, it stands there allowed; what was found out for calls that nobody is asked about does
+    not judge it."""
+    play = at_work(evolve(TOOL, approve=RULE))
+    answers(play, slot=False)
+    named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
+    play.does(events.Approve(by=BO, facts=facts(BO), **named))
+    unit = evolve(play.snapshot.position, state=ItemState.PENDING)
+    play.snapshot = evolve(play.snapshot, position=unit, performances={})
+    play.start("")
+
+    assert "asks for 1 effect" == answers(play)
+    gate = play.effect().gate
+    assert gate is not None
+    assert gate.met is not None
+    assert ErrandKind.SEND is play.wants()
+
+
 # ---- the line is lost -------------------------------------------------------------------------------------
 
 
@@ -213,6 +231,8 @@ def test_what_is_found_then_may_be_another_call_and_a_person_is_asked() -> None:
     assert hold is not None
     assert (EffectState.PROPOSED, 0, "p1", "conflict") == (row.state, row.dispatches, row.found, hold.code)
     assert ("conflict", None) == (play.code(), play.wants())
+    play.wait(10_000.0)
+    assert None is play.wants()
     assert "unsettled" == play.refusal(events.Resume(by=ANNA)).code
 
 

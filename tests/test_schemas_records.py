@@ -7,8 +7,17 @@ from resumed.schemas.instant import Instant
 from resumed.schemas.job import Item, ItemState, Next
 from resumed.schemas.records import replaced
 
+
+@attrs.frozen(slots=False)
+class Loose:
+    """A record without slots, as events are."""
+
+    unit: str = "a"
+    number: int = 0
+
+
 MOMENT = Instant(wall=1, boot="b", up=2)
-RECORDS = (MOMENT, Item(id="a", ordinal=0, at="draft"), Next(step="draft"))
+RECORDS = (MOMENT, Item(id="a", ordinal=0, at="draft"), Next(step="draft"), Loose())
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)

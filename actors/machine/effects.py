@@ -22,6 +22,8 @@ from .verdict import Unchanged
 CODE = "effect"
 """The code of a unit that waits for effects of its own."""
 SUPERSEDED, SKIPPED = "superseded", "skipped"
+SENT = "sent"
+"""Of a call: nothing follows from that in the same line."""
 
 
 # ---- what is asked for ------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def let_go(draft: Draft, unit: str, worker: str, facts: Facts | None) -> str:
     sent. Where the line is lost though it was durable, `Item.torn` says so of what is asked for next.
     """
     performance = draft.performances.get(unit)
-    if performance is None or performance.over or facts is None or draft.contract.slots != 1:
+    if performance is None or facts is None or draft.contract.slots != 1:
         return ""
     for effect, kind in errands.wanted(draft, draft.now):
         if kind is ErrandKind.SEND and effect.gate is None and effect.id in performance.effects:

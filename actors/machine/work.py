@@ -124,7 +124,8 @@ def returned(draft: Draft, event: events.Returned) -> Choice:
     if not event.slot:
         return choice
     if sent := effects.let_go(draft, unit.id, worker, event.facts):
-        settle(draft)
+        if sent != effects.SENT:
+            settle(draft)
         return f"{choice}, {sent}"
     for name in wanted(draft, draft.now, 1):
         following = draft.unit(name)

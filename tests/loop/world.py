@@ -76,6 +76,22 @@ def contract(workflow: str = "label", *, slots: int = 1, **limits: Any) -> Contr
     )
 
 
+def tear(folder: Path | None, sequence: int) -> None:
+    """What follows line `sequence` in the newest log of a job does not verify any more."""
+    assert folder is not None
+    log = max(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
+    raw = bytearray(log.read_bytes())
+    end = 0
+    for line in bytes(raw).split(b"\n"):
+        if f'"sequence":{sequence + 1},'.encode() in line or not line.strip(b"\0"):
+            break
+        end += len(line) + 1
+    rest = bytes(raw[end:]).rstrip(b"\0")
+    raw[end : end + max(len(rest), 40)] = b"x" * max(len(rest), 40)
+    log.chmod(0o600)
+    log.write_bytes(bytes(raw))
+
+
 class Shelf:
     """The workflows there are."""
 
