@@ -80,10 +80,12 @@ class Sends:
         ended = event.unit if isinstance(event, events.Returned) else ""
         changed = {effect.id: effect for effect in verdict.changes.effects}
         for row in verdict.changes.errands:
-            effect = changed[row.effect]  # which counts its errands
             old = before.errands.get(row.effect)
-            needs = _wish(before, effect, row.kind)
-            if needs is None or (old is not None and old.number == row.number):
+            if old is not None and old.number == row.number:
+                continue  # only told to stop, or to go on
+            # Opening it has counted it, on its effect's row.
+            needs = _wish(before, changed[row.effect], row.kind)
+            if needs is None:
                 continue
             if ended == errands.name_of(row.effect):
                 pass  # it was checked in the place that it had

@@ -138,7 +138,7 @@ class Witness:
                 message.event = event = self._with_policies(snapshot, event)
             if isinstance(event, PEOPLE):
                 found = self._of_person(snapshot, event)
-            elif isinstance(event, events.Returned):
+            elif isinstance(event, events.Returned) and concerns(snapshot, event):
                 found = self._of_effect(snapshot, event.unit) or self._of_calls(snapshot, event)
             else:
                 found = None
@@ -266,7 +266,7 @@ class Witness:
             return None
         for call in decided.calls:
             tool = snapshot.contract.tool(call.tool)
-            if tool is not None and approvals.may_ask_nobody(tool):
+            if tool is not None and errands.may_go_at_once(tool):
                 rule = evolve(approvals.rule_of(tool), by=(), also=())
                 return _Wanted(rule, "", requester=True)
         return None

@@ -230,7 +230,8 @@ class Returned:
     kept: tuple[Artifact, ...] = ()
     """What was made durable of the other bytes in the answer, one for each of `decisions.offers`."""
     facts: Facts | None = None
-    """With the answer to a check, so that it can be let go in the same commit."""
+    """With the answer to a check, or with a call that nobody is asked about: so that it can be let
+    go in the same commit."""
     policies: tuple[Policy, ...] = ()
     """With what asks people: the rules in force, one for each of its tools."""
 

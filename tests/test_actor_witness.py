@@ -500,3 +500,25 @@ def test_nobody_looks_who_may_let_go_what_does_not_go_at_once(case: str) -> None
     )
 
     assert (None, []) == (event.facts, host.asked)
+
+
+def test_an_answer_that_decides_nothing_of_people_asks_no_host_beside_one_that_might() -> None:
+    """A landing of an allowed call and a call that nobody is asked about, in one turn: nothing is awaited."""
+    play = gated("a")
+    play.does(approve(play, BO))
+    contract = evolve(play.snapshot.contract, effects=(TOOL, evolve(OPEN, tool="mail.tell")), slots=1)
+    snapshot = evolve(play.snapshot, contract=contract)
+    landed = decisions.Answer(decided=decisions.Landed(reference="p1"))
+    call = decisions.Call(tool="mail.tell", arguments="{}")
+    asks = decisions.Answer(decided=decisions.Performing(calls=(call,), then="close"))
+    messages = [
+        Message(events.Returned(unit=ERRAND + row(play).id, epoch=1, number=1, answer=landed)),
+        Message(events.Returned(unit="", epoch=1, number=1, answer=asks)),
+    ]
+    host = Host()
+    one = seeing(host)
+    one.authority = Ours()
+
+    assert one.attach_at_once(snapshot, REQUESTER, messages, play.now, lambda _: None)
+    assert (None, True) == (messages[0].event.facts, messages[1].event.facts.requester)
+    assert [] == host.asked

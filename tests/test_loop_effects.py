@@ -21,7 +21,7 @@ from resumed.schemas import decisions, frames
 from resumed.schemas.approvals import ApprovalRule
 from resumed.schemas.frames import Given
 from resumed.schemas.job import Ending
-from resumed.schemas.ledger import ERRAND, Effect, EffectState, ToolContract
+from resumed.schemas.ledger import ERRAND, Effect, EffectState, ErrandKind, ToolContract
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
 from resumed.store import artifacts
@@ -212,6 +212,32 @@ def test_a_send_under_way_at_a_shutdown_may_finish(backend: str) -> None:
         assert (Ending.COMPLETED, 1, 0) == (ended(one), cms.sends, cms.look_ups)
 
     play(backend, case)
+
+
+def test_a_look_up_under_way_at_a_shutdown_is_stopped(backend: str) -> None:
+    """It is told to end, which opens no errand and takes no place; the next start asks anew."""
+
+    async def case(one: World, cms: Target) -> None:
+        def is_looked_up() -> bool:
+            row = one.snapshot("harbour").errands.get(EFFECT)
+            return row is not None and row.kind is ErrandKind.LOOK_UP
+
+        is_slow = {ErrandKind.LOOK_UP}
+        one.machine.lasts = lambda frame: 9.0 if frame.call and frame.call.kind in is_slow else 0.1
+        assert await one.until(is_looked_up, 100.0)
+        entry = one.entry("harbour")
+        assert entry is not None
+        await stopped(one, 20.0)
+        assert (0, "") == (entry.crashes, entry.trouble)
+        snapshot = one.snapshot("harbour")
+        assert (EffectState.UNKNOWN, {}) == (snapshot.effects[EFFECT].state, snapshot.errands)
+        one.machine.lasts = lambda frame: 0.1
+        await one.start()
+        assert await one.until(lambda: one.rests("harbour"), 100.0)
+
+        assert (Ending.COMPLETED, [1]) == (ended(one), list(cms.landed.values()))
+
+    play(backend, case, fates=(Fate.LOST_REPLY,))
 
 
 def test_a_send_that_outlasts_a_shutdown_is_unknown(backend: str) -> None:

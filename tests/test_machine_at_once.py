@@ -16,7 +16,7 @@ from machine_kit import ANNA, folded
 from resumed.actors.machine import plain
 from resumed.schemas import events
 from resumed.schemas.approvals import Facts
-from resumed.schemas.decisions import Absent, Finished, GoTo, Landed, Performing
+from resumed.schemas.decisions import Absent, Checked, Finished, GoTo, Landed, Performing
 from resumed.schemas.job import Ending, ItemState, Source
 from resumed.schemas.ledger import EffectState, ErrandKind, ToolContract
 
@@ -199,7 +199,6 @@ def test_what_a_step_asks_for_after_a_lost_line_is_looked_up_first() -> None:
 
     assert "asks for 1 effect" == answers(play)
     assert (True, True, None) == (play.effect().suspect, play.effect().renewed, play.wants())
-    assert False is play.snapshot.position.torn
     play.wait(30.0)
     play.looks_up(Absent())
     assert (False, False) == (play.effect().suspect, play.effect().renewed)
@@ -269,18 +268,145 @@ def test_after_a_lost_line_a_call_that_nobody_can_look_up_is_held() -> None:
     assert (None, ErrandKind.SEND) == (play.code(), play.wants())
 
 
-def test_a_lost_line_says_nothing_of_a_call_that_somebody_is_asked_about() -> None:
-    """No line asks for it and lets it go, so it bears no mark; nor does a step that asks only so."""
-    both = (evolve(TOOL, approve=RULE), evolve(TOOL, tool="mail.tell", target="mail"))
-    play = at_work(*both)
+def again(play: Ledger) -> None:
+    """Its step asks once more in the same occurrence."""
+    unit = evolve(play.snapshot.position, state=ItemState.PENDING)
+    play.snapshot = evolve(play.snapshot, position=unit, performances={})
+    play.start("")
+
+
+SOMETIMES = evolve(RULE, when='page != "7"')
+
+
+def test_a_call_that_somebody_is_asked_about_may_bear_the_lost_ones_key() -> None:
+    """Where the contract leaves calls that nobody is asked about, it is looked up once it is allowed."""
+    play = at_work(evolve(TOOL, approve=SOMETIMES))
+    torn(play)
+    play.start("")
+    answers(play, call("8"), facts=facts(BO))
+    assert (True, None) == (play.effect().suspect, play.wants())
+    named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
+    play.does(events.Approve(by=BO, facts=facts(BO), **named))
+    play.wait(30.0)
+
+    assert ErrandKind.LOOK_UP is play.wants()
+    assert "held: conflict" == play.looks_up(Landed(reference="p1"))
+    assert 0 == play.effect().dispatches
+
+
+def test_a_no_to_such_a_call_ends_it() -> None:
+    """What may have been sent under its key was another call."""
+    play = at_work(evolve(TOOL, approve=SOMETIMES))
+    torn(play)
+    play.start("")
+    answers(play, call("8"), facts=facts(BO))
+    named = {"subject": CALL, "fingerprint": play.effect().fingerprint}
+    play.does(events.Deny(by=BO, facts=facts(BO), reason="no", **named))
+
+    assert (EffectState.WITHDRAWN, False) == (play.effect().state, play.effect().suspect)
+
+
+MARKS: dict[str, tuple[dict[str, Any], int, bool]] = {
+    # how its tool is otherwise, how many slots its workers have -> whether a lost line can have let a call go
+    "nobody is asked": ({}, 1, True),
+    "somebody is asked of some": ({"approve": SOMETIMES}, 1, True),
+    "somebody is asked": ({"approve": RULE}, 1, False),
+    "it is observed first": ({"observe": True}, 1, False),
+    "it is looked up first": ({"check_first": True}, 1, False),
+    "it cannot be looked up first": ({"check_first": True, "look_up": False}, 1, True),
+    "its workers send nothing": ({}, 4, False),
+}
+
+
+@pytest.mark.parametrize("case", MARKS)
+def test_only_what_a_line_may_ask_for_and_let_go_is_marked(case: str) -> None:
+    """Where none is, no call is held or looked up for nothing."""
+    tool, slots, marked = MARKS[case]
+    play = at_work(evolve(TOOL, **tool), slots=slots)
+    torn(play)
+
+    assert marked is play.snapshot.position.torn
+
+
+def test_the_call_of_another_tool_is_judged_by_its_own_contract() -> None:
+    """One that is asked about always is not suspect beside one that is."""
+    play = at_work(evolve(TOOL, approve=RULE), evolve(TOOL, tool="mail.tell", target="mail"))
     torn(play)
     play.start("")
     answers(play, call(), call(tool="mail.tell"), facts=facts(BO))
+
     assert (False, True) == (play.effect().suspect, play.effect("job/mail.tell/1.0").suspect)
 
-    play = at_work(evolve(TOOL, approve=RULE))
+
+def test_a_second_call_in_the_same_occurrence_is_suspect_too() -> None:
+    """The first one asked for may be of another tool than the lost one was."""
+    play = at_work(TOOL, evolve(TOOL, tool="mail.tell", target="mail"))
     torn(play)
-    assert False is play.snapshot.position.torn
+    play.start("")
+    answers(play, call(tool="mail.tell"))
+    again(play)
+
+    assert "asks for 1 effect" == answers(play)
+    assert (True, None) == (play.effect().suspect, play.wants())
+
+
+def test_absence_that_is_no_proof_clears_nothing() -> None:
+    """A target that may show it late is asked again, and then a person is."""
+    play = at_work(evolve(TOOL, absent_is_final=False))
+    torn(play)
+    play.start("")
+    answers(play)
+    for _ in range(3):
+        play.wait(1000.0)
+        assert "unclear" == play.looks_up(Absent())
+
+    assert (True, "effect_held", 0) == (play.effect().suspect, play.code(), play.effect().dispatches)
+
+
+def test_a_conflict_of_a_canceled_job_is_asked_about_for_some_hours_only() -> None:
+    """Then it waits for a person, and the job ends with their word."""
+    play = found()
+    play.does(events.Cancel(by=ANNA))
+    assert EffectState.UNKNOWN is play.effect().state
+    asked = 0
+    for _ in range(60):
+        play.wait(900.0)
+        if play.wants() is ErrandKind.LOOK_UP:
+            asked += 1
+            play.looks_up(Landed(reference="p1"))
+    assert 0 < asked < 40
+    play.does(events.Settle(by=ANNA, subject=CALL, reference=None, reason="that is another"))
+    outcome = play.snapshot.outcome
+    assert outcome is not None
+    assert Ending.CANCELED is outcome.ending
+
+
+def test_a_target_that_answers_with_what_was_there_before_has_not_taken_it() -> None:
+    """It knows the key of the call that a person said was another: this one has not landed."""
+    play = found()
+    play.does(events.Settle(by=ANNA, subject=CALL, reference=None, reason="that is another"))
+    play.sends()
+
+    assert "held: conflict" == play.says(CALL, Landed(reference="p1"))
+    assert (EffectState.UNKNOWN, "conflict", False) == (
+        play.effect().state,
+        play.code(),
+        play.effect().resend,
+    )
+    play.does(events.Settle(by=ANNA, subject=CALL, reference="p2"))
+    assert (EffectState.CONFIRMED, None) == (play.effect().state, play.code())
+
+
+def test_a_conflict_that_a_check_found_is_looked_up_after_a_lost_line() -> None:
+    """It was asked for before that line: what is found is of it."""
+    play = at_work(evolve(TOOL, check_first=True))
+    answers(play)
+    assert "check" == play.grant()
+    assert "held: conflict" == play.says(CALL, Checked(found="p0"))
+    torn(play)
+    play.wait(30.0)
+
+    assert ErrandKind.LOOK_UP is play.wants()
 
 
 def test_the_mark_ends_with_the_step_it_is_about() -> None:
@@ -335,17 +461,16 @@ def test_a_suspect_of_a_canceled_job_is_looked_into_before_it_ends(landed: bool)
     )
 
 
-def test_a_suspect_that_its_step_asks_for_no_more_is_looked_into() -> None:
+@pytest.mark.parametrize("landed", [True, False], ids=["landed", "absent"])
+def test_a_suspect_that_its_step_asks_for_no_more_is_looked_into(landed: bool) -> None:
     """Its place is taken by another call, and it is still found out what became of it."""
     play = at_work()
     answers(play, slot=False)
     torn(play)
-    unit = evolve(play.snapshot.position, state=ItemState.PENDING)
-    play.snapshot = evolve(play.snapshot, position=unit, performances={})
-    play.start("")
+    again(play)
     answers(play, call("8"))
 
     assert EffectState.UNKNOWN is play.effect().state
     play.wait(30.0)
-    play.looks_up(Landed(reference="p1"))
-    assert EffectState.CONFIRMED is play.effect().state
+    play.looks_up(Landed(reference="p1") if landed else Absent())
+    assert (EffectState.CONFIRMED if landed else EffectState.WITHDRAWN) is play.effect().state

@@ -22,6 +22,7 @@ from .verdict import Unchanged
 CODE = "effect"
 """The code of a unit that waits for effects of its own."""
 SUPERSEDED, SKIPPED = "superseded", "skipped"
+REPLACED = "its step asks for something else by now"
 SENT = "sent"
 """Of a call: nothing follows from that in the same line."""
 
@@ -104,7 +105,7 @@ def propose(
         chosen.append(found.id if found is not None else _new(draft, row, contract, unit, chosen, policies))
     for each in before:
         if each.id not in chosen and each.state is EffectState.PROPOSED:
-            dispatch.falls(draft, each, SUPERSEDED, "its step asks for something else by now")
+            dispatch.falls(draft, each, SUPERSEDED, REPLACED)
     row_of_unit = Performance(
         unit=unit.id,
         step=unit.at,
@@ -116,8 +117,7 @@ def propose(
     )
     draft.performances = {**draft.performances, unit.id: row_of_unit}
     said = f"it waits for {chosen[0]}" + (f" and {len(chosen) - 1} more" if len(chosen) > 1 else "")
-    waits = replaced(unit, state=ItemState.IN_PROGRESS, not_before=None, code=CODE, reason=said, torn=False)
-    draft.put(waits)
+    draft.put(replaced(unit, state=ItemState.IN_PROGRESS, not_before=None, code=CODE, reason=said))
     _go_on(draft, row_of_unit)
     return f"asks for {len(chosen)} effect{'' if len(chosen) == 1 else 's'}"
 
@@ -187,7 +187,7 @@ def _new(
         gate=approvals.gate_of(draft, contract, row.arguments, policies, again),
     )
     draft.put_effect(row)
-    if unit.torn and row.gate is None:
+    if unit.torn and errands.may_go_at_once(contract):
         # A line that is gone may have asked for one like it, and let it go at once, under this very key.
         reconcile.doubt(draft, replaced(row, renewed=True), contract)
     return f"{prefix}{ordinal}"
@@ -215,6 +215,8 @@ def settle(draft: Draft) -> None:
     for row in draft.changed_effects():
         if row.state not in SETTLED and _is_left_out(draft, row):
             _withdraw(draft, row, SKIPPED, "its item was left out")
+        elif row.state is EffectState.UNKNOWN and row.absent and _is_superseded(draft, row):
+            dispatch.withdraw(draft, row, SUPERSEDED, REPLACED)
     over = [draft.effects[name] for name in draft.closed_errands()]
     for name in dict.fromkeys(row.item for row in (*draft.changed_effects(), *over)):
         performance = draft.performances.get(name)
@@ -246,6 +248,14 @@ def _withdraw(draft: Draft, row: Effect, code: str, reason: str) -> None:
     asked about from here on."""
     if row.state is EffectState.PROPOSED or (row.state is EffectState.UNKNOWN and row.resend):
         dispatch.falls(draft, row, code, reason)
+
+
+def _is_superseded(draft: Draft, row: Effect) -> bool:
+    """Whether its unit has asked for something else in its place."""
+    performance = draft.performances.get(row.item)
+    if performance is None or performance.occurrence != row.occurrence:
+        return False
+    return row.id not in performance.effects
 
 
 def _is_left_out(draft: Draft, row: Effect) -> bool:

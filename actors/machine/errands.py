@@ -10,7 +10,7 @@ from resumed.schemas.ledger import ERRAND, Effect, EffectState, ErrandKind, Tool
 from resumed.schemas.limits import OnFailed
 from resumed.schemas.snapshot import Snapshot
 
-from .approvals import is_met
+from .approvals import is_met, may_ask_nobody
 from .draft import NOT_GONE
 from .limits import Standing
 from .reckoning import trusted
@@ -71,6 +71,12 @@ def is_checked(effect: Effect, contract: ToolContract) -> bool:
     return contract.check_first and contract.look_up and effect.dispatches == 0
 
 
+def may_go_at_once(contract: ToolContract) -> bool:
+    """Whether a call of the tool may go in the line that asks for it, as far as its contract says."""
+    checked = contract.observe or (contract.check_first and contract.look_up)
+    return may_ask_nobody(contract) and not checked
+
+
 def is_given_up(effect: Effect, now: Instant) -> bool:
     """Whether nobody is asked any more about what is held for a person."""
     return effect.hold is not None and reached(later(effect.hold.since, ASKED_STILL), now)
@@ -95,7 +101,7 @@ def wants(standing: Standing, effect: Effect, contract: ToolContract, now: Insta
     if effect.state is not EffectState.PROPOSED:
         return None
     if effect.suspect:
-        if effect.hold is not None and effect.hold.code == CONFLICT:
+        if effect.renewed and effect.hold is not None and effect.hold.code == CONFLICT:
             return None  # found already; it is for a person to say what
         return ErrandKind.LOOK_UP if contract.look_up and not is_given_up(effect, now) else None
     if not is_met(effect) or not may_begin(standing, effect):

@@ -99,6 +99,14 @@ def _follow(draft: Draft, worker: str) -> None:
 
 def _sent(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
     """What its target answered to a send; all that is not surely one thing is unknown."""
+    if isinstance(decided, decisions.Landed) and decided.reference == effect.foreign:
+        # Its target knows the key of what lay there before: this call was taken for that one.
+        said = f"its target answered with {decided.reference}, which was there before and is not of it"
+        reconcile.lost(draft, effect, "unsure", said)
+        contract, effect = draft.contract.tool(effect.tool), draft.effects[effect.id]
+        effect = reconcile.held(draft, replaced(effect, resend=False), contract, errands.CONFLICT, said)
+        draft.put_effect(effect)
+        return "held: conflict"
     if isinstance(decided, decisions.Landed):
         reconcile.found(draft, effect, decided.reference, "send")
         return "confirmed"
@@ -136,6 +144,11 @@ def _looked_up(draft: Draft, effect: Effect, decided: decisions.Decided) -> str:
         reconcile.found(draft, effect, decided.reference, "look_up")
         return "confirmed"
     if isinstance(decided, decisions.Absent):
+        contract = draft.contract.tool(effect.tool)
+        if effect.state is EffectState.PROPOSED and (contract is None or not contract.absent_is_final):
+            said = "its target does not have it, which is no proof that a lost line has not let it go"
+            reconcile.unclear(draft, effect, said)
+            return "unclear"
         if effect.state is EffectState.PROPOSED:  # a lost line has not let it go
             draft.put_effect(
                 replaced(

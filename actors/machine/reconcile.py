@@ -133,7 +133,7 @@ def another(draft: Draft, effect: Effect, reference: str) -> None:
     another that its step had asked for then, only a person can tell."""
     contract = draft.contract.tool(effect.tool)
     said = f"its target has {reference} under its key, sent by a line that was lost: it may be another call"
-    effect = held(draft, replaced(effect, found=reference, hold=None), contract, CONFLICT, said)
+    effect = held(draft, replaced(effect, found=reference), contract, CONFLICT, said)
     draft.put_effect(replaced(effect, not_before=draft.ahead(MOST)))
 
 

@@ -66,6 +66,8 @@ def decide(draft: Draft, effect: Effect, decision: str, event: rounds.Decision) 
             state=EffectState.WITHDRAWN,
             settled=draft.now,
             hold=None,
+            suspect=False,
+            renewed=False,
             code=WITHDRAWN_BY[decision],
             reason=event.reason,
         )

@@ -25,7 +25,6 @@ from resumed.schemas.refusal import Refusal
 from resumed.schemas.workflow import StepKind
 
 from . import (
-    approvals,
     breaker,
     effects,
     errands,
@@ -324,10 +323,11 @@ def woke(draft: Draft, event: events.Woke) -> Choice:
     if draft.attempt is None and not (draft.tries or draft.errands or doubted):
         return Unchanged(reason="no attempt was open")
     end = limits.last_known(draft)
+    lets_go = draft.contract.slots == 1 and any(map(errands.may_go_at_once, draft.contract.effects))
     for row in list(draft.tries.values())[: event.most]:
         unit = draft.unit(row.item)
         assert unit is not None
-        if event.torn and any(map(approvals.may_ask_nobody, draft.contract.effects)):
+        if event.torn and lets_go:
             unit = replaced(unit, torn=True)
         end_without_answer(draft, unit, row.stop, died=True, reason="")
     if draft.effects.unsettled:
