@@ -6,7 +6,7 @@ are. What is still open is indexed, so that looking for what is due does not go 
 through what waits for people.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from .ledger import SETTLED, Effect, EffectState
 
@@ -85,6 +85,10 @@ class EffectTable:
     def live(self) -> list[Effect]:
         """Those about which something may be due (`is_live`), in order."""
         return self._in_order(self._live)
+
+    def is_live_only_in(self, names: Collection[str]) -> bool:
+        """Whether all that something may be due about are among these."""
+        return all(name in names for name in self._live)
 
     def _in_order(self, names: frozenset[str]) -> list[Effect]:
         if len(names) < 2:

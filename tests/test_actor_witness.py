@@ -522,3 +522,27 @@ def test_an_answer_that_decides_nothing_of_people_asks_no_host_beside_one_that_m
     assert one.attach_at_once(snapshot, REQUESTER, messages, play.now, lambda _: None)
     assert (None, True) == (messages[0].event.facts, messages[1].event.facts.requester)
     assert [] == host.asked
+
+
+def test_what_the_last_call_was_given_is_given_again_only_while_nothing_has_changed() -> None:
+    """Other bounds, another contract, another requester, another way of answering: found out anew."""
+
+    def given(play: Play, uid: int = 9, **how: Any) -> tuple[Any, Any]:
+        message = Message(events.Returned(unit="", epoch=1, number=1, answer=PERFORMS, **how))
+        assert one.attach_at_once(play.snapshot, uid, [message], play.now, lambda _: None)
+        return message.event.policies, message.event.facts
+
+    one = seeing(Host())
+    contract = evolve(CONTRACT, effects=(OPEN,), slots=1)
+    play, other = Play.of("a", contract=contract), Play.of("a", contract=evolve(contract, slots=4))
+    first = given(play)
+    again = given(play)
+    assert all(one is two for one, two in zip(first, again, strict=True))
+    one.bounds = Bounds(quorum=2)
+    policies, facts = given(play)
+    assert (2, facts) == (policies[0].rule.quorum, first[1])
+    assert None is given(play, slot=False)[1]
+    assert first[1] == given(play)[1]
+    assert None is given(other)[1]
+    one.authority = Ours()
+    assert REQUESTER == given(play, REQUESTER)[1].requester_uid

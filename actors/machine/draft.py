@@ -44,6 +44,8 @@ CLEARABLE = ("each", "attempt", "pause", "cancel", "expiry", "hold", "breaker")
 SCALARS = ("position", *CLEARABLE, "outcome", "budget", "used", "clocks", "waits", "sources", "questions")
 """What a change gives a whole new value, or empties."""
 _scalars = attrgetter(*SCALARS)
+TABLES = (("publications", "published"), ("performances", "performed"), ("reviews", "reviewed"))
+"""By unit: what a change gives a new row, and what it takes away."""
 
 
 class Draft:
@@ -239,8 +241,8 @@ class Draft:
     def changes(self) -> Changes:
         """Everything laid over the snapshot."""
         before = self._before
-        ended = tuple(unit for unit in before.tries if unit not in self.tries)
-        opened = tuple(row for unit, row in self.tries.items() if before.tries.get(unit) is not row)
+        ended = tuple([unit for unit in before.tries if unit not in self.tries])
+        opened = tuple([row for unit, row in self.tries.items() if before.tries.get(unit) is not row])
         # The position permits its own step next; in a fan-out, the step that items enter by.
         step = self.position.at if self.each is None else self.each.start
         new: dict[str, Any] = {
@@ -255,20 +257,16 @@ class Draft:
             new["epoch"] = self.epoch
         if self._effects or self.approvals or self.errands is not before.errands:
             new |= self._ledger()
-        for table, gone in (("performances", "performed"), ("reviews", "reviewed")):
+        for table, gone in TABLES:
             now: dict[str, Any] = getattr(self, table)
             was: dict[str, Any] = getattr(before, table)
-            if now is not was:
+            if now is not was and (now or was):
                 new[table] = tuple(row for unit, row in now.items() if was.get(unit) is not row)
                 new[gone] = tuple(unit for unit in was if unit not in now)
         return Changes(
             items=tuple(self._touched.values()),
             tries=opened,
             ended=ended,
-            publications=tuple(
-                row for unit, row in self.publications.items() if before.publications.get(unit) is not row
-            ),
-            published=tuple(unit for unit in before.publications if unit not in self.publications),
             state=self.state,
             cleared=cleared,
             **new,

@@ -116,6 +116,8 @@ def wanted(standing: Standing, now: Instant, most: int = MOST) -> list[tuple[Eff
     more are under way to one target than its contract allows."""
     if not standing.effects.unsettled or standing.outcome is not None or _is_unproven(standing):
         return []
+    if standing.effects.is_live_only_in(standing.errands):
+        return []  # errands of all of them are open
     now = trusted(standing, now)
     found = [
         (effect, kind)
@@ -170,6 +172,8 @@ def actions(standing: Standing, now: Instant) -> list[Action]:
 def next_moment(standing: Standing, now: Instant) -> Instant | None:
     """When the next effect that waits for a time wants an errand; None when none waits."""
     if not standing.effects.unsettled or _is_unproven(standing):
+        return None
+    if standing.effects.is_live_only_in(standing.errands):
         return None
     now = trusted(standing, now)
     found: Instant | None = None
