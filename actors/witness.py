@@ -122,6 +122,7 @@ class Witness:
         """Why a person's process cannot be placed outside the trees of all attempts; empty when it can."""
         self.jobs_uid = os.geteuid()
         self._last: tuple[tuple[Any, ...], tuple[Policy, ...], Facts | None] | None = None
+        """What the last step that asked for calls was given, and what that was made of: `_attach_alone`."""
 
     async def attach(
         self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant, choose: Choose
@@ -177,7 +178,7 @@ class Witness:
     def _attach_alone(self, snapshot: Snapshot, uid: int, message: Message, event: events.Returned) -> None:
         """The same for the one answer of a worker, as it mostly is. What the last one of this kind was given
         is given again while all that it was made of is the same."""
-        calls = getattr(event.answer.decided, "calls", ())
+        calls = () if event.unit.startswith(ERRAND) else getattr(event.answer.decided, "calls", ())
         made_of = (snapshot.contract, self.bounds, self.authority)
         if calls and self._last is not None:
             (*before, key), policies, facts = self._last
@@ -197,7 +198,7 @@ class Witness:
         self, snapshot: Snapshot, uid: int, event: events.Returned, calls: tuple[decisions.Call, ...]
     ) -> tuple[object, ...]:
         tools = tuple([call.tool for call in calls])
-        return snapshot.job.workflow, uid, self.jobs_uid, event.slot, event.unit.startswith(ERRAND), tools
+        return snapshot.job.workflow, uid, self.jobs_uid, event.slot, tools
 
     def _may_ask_the_host(self, snapshot: Snapshot, uid: int, event: events.Event | Offered) -> bool:
         if not concerns(snapshot, event):

@@ -127,7 +127,7 @@ class Effect:
     renewed: bool = False
     """It was asked for after that line was lost: what is found under its key is not surely of this call."""
     found: str | None = None
-    """The reference under which its target had something under its key before it was ever sent."""
+    """The reference of what its target had under its key, and that is not known to be of this call."""
     foreign: str | None = None
     """The reference of that, once a person has said that it is not of this effect: it proves nothing."""
     hold: Hold | None = None
