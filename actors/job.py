@@ -25,7 +25,7 @@ from resumed.store.recovery import Recovered
 from . import acting, onward, outputs, receipts, straight, verdicts, witness
 from .clock import Clock
 from .entry import JobEntry
-from .machine import due
+from .machine import due, plaincall
 from .machine.apply import after
 from .machine.transition import transition
 from .machine.verdict import Verdict
@@ -236,8 +236,11 @@ class JobActor:
         """The same as `draw_up`, in one go; None where they are not one plain step."""
         if len(messages) != 1 or type(event := messages[0].event) is not events.Returned:
             return None
-        now = self.house.clock.now()
-        found = onward.draw(self.entry, self.snapshot, event, self.journal.digest, now)
+        house = self.house
+        now = house.clock.now()
+        if plaincall.is_bare(event.answer.decided):
+            event = house.witness.of_call(self.snapshot, self.entry.uid, event)
+        found = onward.draw(house.workshop.sends, self.entry, self.snapshot, event, self.journal.digest, now)
         if found is None:
             return None
         self._now = now

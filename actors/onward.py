@@ -1,130 +1,116 @@
-"""Onward: the turn of a plain step, drawn up, spelled and acted upon in one go, without the records between.
+"""Onward: the turn of a plain step, or of a plain call, drawn up, spelled and acted upon in one go, without
+the records between.
 
-It decides nothing that the law does not (`machine/plain.py`). Where anything else is to be considered it
-leaves the turn to the actor's own code, and whatever it does is held by the tests to what that would do:
-line by line, to the byte.
+It decides nothing that the law does not (`machine/plain.py`, `machine/plaincall.py`). Where anything else is
+to be considered it leaves the turn to the actor's own code, and whatever it does is held by the tests to what
+that would do: line by line, to the byte.
 """
 
-from operator import attrgetter
+from attrs import frozen
 
-from attrs import fields, frozen
-
-from resumed.schemas import codec, events, line_io
-from resumed.schemas.instant import Instant, reached, spell_once
-from resumed.schemas.job import Item, Try
+from resumed.schemas import decisions, events
+from resumed.schemas.instant import Instant, reached
+from resumed.schemas.job import Try
+from resumed.schemas.ledger import Errand
 from resumed.schemas.snapshot import Snapshot
 
-from . import acting, verdicts
+from . import acting, opened, plainlines, verdicts
 from .entry import JobEntry
-from .machine import due, plain
+from .machine import due, plain, plaincall
+from .sends import Sends
 
 
 @frozen(slots=False)  # made at every step and soon gone: quicker so
 class Onward:
-    """The line of a plain step, spelled, the try that it starts, and when to look at the job again."""
+    """The line of such a turn, spelled, the try or the errand that it starts, and when to look at the job
+    again."""
 
     sequence: int
     raw: bytes
     digest: str
-    row: Try
+    row: Try | Errand
     until: Instant | None
 
 
-_FIXED = (
-    *("id", "ordinal", "state", "at", "occurrence", "tries", "failures", "crashes", "started", "ended"),
-    *("not_before", "data", "code", "reason"),
-)
-"""What a plain step gives the position anew, and what is always written."""
-_rest = [each for each in fields(Item) if each.name not in _FIXED]
-_of_position = attrgetter(*(each.name for each in _rest))
-_BARE = tuple(each.default for each in _rest)
+Turn = tuple[Onward, Snapshot]
+"""What is drawn up, and the snapshot after it."""
 
 
 def draw(
-    entry: JobEntry, snapshot: Snapshot, event: events.Returned, previous: str, now: Instant
-) -> tuple[Onward, Snapshot] | None:
+    sends: Sends, entry: JobEntry, snapshot: Snapshot, event: events.Returned, previous: str, now: Instant
+) -> Turn | None:
     """The line for this answer after the line of digest `previous`, and the snapshot after it; None where
-    more is to be considered than a plain step."""
+    more is to be considered."""
     limit = entry.next_due
     if limit is not None and reached(limit, now):
         return None
+    kind = type(event.answer.decided)
+    if kind is decisions.GoTo:
+        turn = _step(snapshot, event, previous, now)
+    elif kind is decisions.Performing:
+        turn = _call(sends, entry, snapshot, event, previous, now)
+    elif kind is decisions.Landed:
+        turn = _landing(snapshot, event, previous, now)
+    else:
+        return None
+    if turn is not None:
+        verdicts.remember(entry, (event.unit, event.number), event.answer)
+    return turn
+
+
+def _step(snapshot: Snapshot, event: events.Returned, previous: str, now: Instant) -> Turn | None:
     going = plain.find(snapshot, event, now)
     if going is None:
         return None
     sequence = snapshot.sequence + 1
-    spelled = spell_line(going, sequence, snapshot.epoch, previous, now)
+    spelled = plainlines.of_step(going, sequence, snapshot.epoch, previous, now)
     if spelled is None:
         return None
-    verdicts.remember(entry, ("", event.number), event.answer)
     after = plain.after(snapshot, going, sequence, now)
-    until = due.next_due(after, now) if plain.is_timed(snapshot) else going.row.until
-    return Onward(sequence, *spelled, going.row, until), after
+    return Onward(sequence, *spelled, going.row, _until(after, going.row, now)), after
 
 
-def spell_line(
-    going: plain.Going, sequence: int, epoch: int, previous: str, now: Instant
-) -> tuple[bytes, str] | None:
-    """What `line_io.spell_line` makes of the line, byte for byte; None where it would refuse it, and where a
-    field is set that is seldom so."""
-    position, row, permitted = going.position, going.row, going.permitted
-    if _of_position(position) != _BARE or not row.step:
+def _call(
+    sends: Sends, entry: JobEntry, snapshot: Snapshot, event: events.Returned, previous: str, now: Instant
+) -> Turn | None:
+    calling = plaincall.find_call(snapshot, event, now)
+    if calling is None:
         return None
-    at = {"wall": spell_once(now.wall), "boot": now.boot, "up": now.up}
-    until = {"wall": spell_once(row.until.wall), "boot": row.until.boot, "up": row.until.up}
-    changes: dict[str, object] = {
-        "tries": (
-            {
-                "epoch": row.epoch,
-                "item": "",
-                "number": row.number,
-                "step": row.step,
-                "occurrence": row.occurrence,
-                "started": at,
-                "until": until,
-                "worker": row.worker,
-            },
-        ),
-        "position": {
-            "id": position.id,
-            "ordinal": position.ordinal,
-            "state": "in_progress",
-            "at": row.step,
-            "occurrence": row.occurrence,
-            "tries": row.number,
-            "crashes": 1,
-            "started": at,
-        },
-    }
-    if permitted is not None:
-        if permitted.preconditions or permitted.allowed_tools:
-            return None
-        changes["next"] = {"step": permitted.step}
-    if going.state:
-        changes["state"] = going.state
-    decision = {"by": "author", "rule": "returned", "choice": f"goto {row.step}"}
-    line = {
-        "sequence": sequence,
-        "epoch": epoch,
-        "previous": previous,
-        "at": at,
-        "entries": ({"transition": "returned", "decision": decision, "changes": changes},),
-    }
-    try:
-        payload = codec.dump_plain(line)
-    except TypeError:
+    sequence = snapshot.sequence + 1
+    spelled = plainlines.of_call(calling, sequence, snapshot.epoch, previous, now)
+    # Its place is taken last: where there is none, the law says what becomes of the call.
+    if spelled is None or not sends.place(entry, calling.errand, calling.contract):
         return None
-    if b"\\u0000" in payload or len(payload) > line_io.MAX_LINE // 2:
-        return None
-    return line_io.spell(payload)
+    after = plaincall.after_call(snapshot, calling, sequence, now)
+    return Onward(sequence, *spelled, calling.errand, _until(after, calling.errand, now)), after
 
 
-def go_on(house: acting.House, entry: JobEntry, snapshot: Snapshot, row: Try, now: Instant) -> bool:
-    """What `acting.act` does once such a line is in force, where the try before it is all that runs."""
+def _landing(snapshot: Snapshot, event: events.Returned, previous: str, now: Instant) -> Turn | None:
+    landing = plaincall.find_landing(snapshot, event, now)
+    if landing is None:
+        return None
+    sequence = snapshot.sequence + 1
+    spelled = plainlines.of_landing(landing, sequence, snapshot.epoch, previous, now)
+    if spelled is None:
+        return None
+    after = plaincall.after_landing(snapshot, landing, sequence, now)
+    return Onward(sequence, *spelled, landing.row, _until(after, landing.row, now)), after
+
+
+def _until(after: Snapshot, row: Try | Errand, now: Instant) -> Instant | None:
+    """When to look again, as `due.next_due` says: the end of what runs, where nothing else is timed."""
+    return due.next_due(after, now) if plain.is_timed(after) else row.until
+
+
+def go_on(house: acting.House, entry: JobEntry, snapshot: Snapshot, row: Try | Errand, now: Instant) -> bool:
+    """What `acting.act` does once such a line is in force, where what it ended is all that runs."""
     running, workshop = entry.running, house.workshop
-    if len(running) != 1 or entry.placing or entry.stopping or workshop.sends.concern(entry):
+    if len(running) != 1 or entry.placing or entry.stopping or workshop.sends.waits(entry):
         return acting.act(house, entry, snapshot, now)
     (before,) = running
-    if before != ("", row.number):
-        workshop.run(entry, snapshot, "")
+    name = opened.name_of(row)
+    if before != (name, row.number):
+        workshop.run(entry, snapshot, name)
         workshop.ended(entry, *before)
+        workshop.sends.settle(entry, snapshot)
     return False

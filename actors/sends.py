@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from resumed.schemas import decisions, events
 from resumed.schemas.instant import Instant
-from resumed.schemas.ledger import ERRAND, Effect, Errand, ErrandKind
+from resumed.schemas.ledger import ERRAND, Effect, Errand, ErrandKind, ToolContract
 from resumed.schemas.snapshot import Entry, Snapshot
 
 from .entry import JobEntry
@@ -53,9 +53,9 @@ class Sends:
             self._slots.want(job.id, entry.digest, snapshot.contract, rank, errand=True)
         return begins
 
-    def concern(self, entry: JobEntry) -> bool:
-        """Whether the job waits for a place at a target, or has one."""
-        return entry.id in self.targets
+    def waits(self, entry: JobEntry) -> bool:
+        """Whether the job waits for a place at a target, or is called to one."""
+        return self.targets.is_waiting(entry.id)
 
     def choose(
         self, entry: JobEntry, adopted: Snapshot, tentative: Snapshot, worker: str, now: Instant
@@ -92,6 +92,14 @@ class Sends:
             elif not self.targets.has_place(entry.id, needs):
                 return False
             self.targets.take(key_of(entry.id, row), needs.target)
+        return True
+
+    def place(self, entry: JobEntry, row: Errand, contract: ToolContract) -> bool:
+        """The same for the one errand that a plain call opens, which is a send."""
+        needs = wish(contract)
+        if not self.targets.has_place(entry.id, needs):
+            return False
+        self.targets.take(key_of(entry.id, row), needs.target)
         return True
 
     def settle(self, entry: JobEntry, snapshot: Snapshot) -> None:

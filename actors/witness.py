@@ -122,7 +122,7 @@ class Witness:
         """Why a person's process cannot be placed outside the trees of all attempts; empty when it can."""
         self.jobs_uid = os.geteuid()
         self._last: tuple[tuple[Any, ...], tuple[Policy, ...], Facts | None] | None = None
-        """What the last step that asked for calls was given, and what that was made of: `_attach_alone`."""
+        """What the last step that asked for calls was given, and what that was made of: `_alone`."""
 
     async def attach(
         self, snapshot: Snapshot, uid: int, messages: list[Message], now: Instant, choose: Choose
@@ -165,7 +165,7 @@ class Witness:
         if any(self._may_ask_the_host(snapshot, uid, message.event) for message in messages):
             return False
         if len(messages) == 1 and isinstance(event := messages[0].event, events.Returned):
-            self._attach_alone(snapshot, uid, messages[0], event)
+            messages[0].event = self._alone(snapshot, uid, event)
             return True
         attaching = self.attach(snapshot, uid, messages, now, choose)
         try:
@@ -175,7 +175,11 @@ class Witness:
         attaching.close()
         raise RuntimeError("what needs no word of the host waited for something")
 
-    def _attach_alone(self, snapshot: Snapshot, uid: int, message: Message, event: events.Returned) -> None:
+    def of_call(self, snapshot: Snapshot, uid: int, event: events.Returned) -> events.Returned:
+        """The same for an answer that asks for a call; as it is where the host must be asked."""
+        return self._alone(snapshot, uid, event) if self.authority.is_ours(uid) else event
+
+    def _alone(self, snapshot: Snapshot, uid: int, event: events.Returned) -> events.Returned:
         """The same for the one answer of a worker, as it mostly is. What the last one of this kind was given
         is given again while all that it was made of is the same."""
         calls = () if event.unit.startswith(ERRAND) else getattr(event.answer.decided, "calls", ())
@@ -184,15 +188,14 @@ class Witness:
             (*before, key), policies, facts = self._last
             same = all(one is other for one, other in zip(before, made_of, strict=True))
             if same and key == self._key(snapshot, uid, event, calls):
-                message.event = replaced(event, policies=policies, facts=facts)
-                return
+                return replaced(event, policies=policies, facts=facts)
         event = self._with_policies(snapshot, event)
         found = self._of_effect(snapshot, event.unit) or self._of_calls(snapshot, event)
         if found is not None:
             event = replaced(event, facts=self._seen(snapshot, uid, found, NOTHING_ASKED))
         if calls:
             self._last = (*made_of, self._key(snapshot, uid, event, calls)), event.policies, event.facts
-        message.event = event
+        return event
 
     def _key(
         self, snapshot: Snapshot, uid: int, event: events.Returned, calls: tuple[decisions.Call, ...]

@@ -19,7 +19,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from resumed.schemas import frames
+from resumed.schemas import framelines, frames
 from resumed.schemas.errors import FaultyInputError, GoneError, ProtocolError
 from resumed.schemas.workflow import PATH, Contract
 
@@ -33,7 +33,7 @@ PROTOCOL = "protocol"
 """The code of the trouble that a worker of another protocol is, and of the hold of jobs that wait for it."""
 MAX_WAITING = 64 * 1024 * 1024
 """Bytes kept for a worker that does not read; past it the worker is ended as faulty."""
-_AT_ONCE = 256 * 1024  # one read; a Linux socket buffer holds about 208 KiB by default
+_AT_ONCE = 64 * 1024
 _ROUNDS = 1024  # reads of what a worker left in its socket, far more than a socket holds
 _LEAVING = 5.0  # how long a worker may live after it closed its socket
 _STUCK = 10.0  # how long a keeper may take over a kill order before it is killed itself, then over that
@@ -183,7 +183,7 @@ class WorkerProcess:
 
         FaultyInputError when the frame is too large: nothing was sent.
         """
-        raw = frames.write(frame)
+        raw = framelines.write(frame)
         if self.gone.is_set():
             raise GoneError(f"cannot send to worker {self.name}: it is gone")
         first = not self._waiting
@@ -246,7 +246,7 @@ class WorkerProcess:
             self._received = rest
             for line in lines:
                 self._hand_over(bytes(line))
-        if len(self._received) > frames.MAX_FRAME:
+        if len(self._received) > framelines.MAX_FRAME:
             self._fault(FaultyInputError("cannot read a worker's frame", ("it has no end",)))
         return True
 
@@ -254,7 +254,7 @@ class WorkerProcess:
         if self._faulty:
             return
         try:
-            frame = frames.read_from_worker(line)
+            frame = framelines.read_from_worker(line)
         except ProtocolError as error:
             # Every worker of this interpreter would say so: not one that broke, but one that cannot be used.
             self._faulty = True

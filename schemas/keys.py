@@ -36,12 +36,21 @@ def fingerprint(effect: Effect, contract: ToolContract) -> str:
     value, and `true` and 1 are two.
     """
     bodies = tuple([body.sha256 for body in effect.bodies])
-    target = (contract.target, contract.address, contract.account)
     make = _remembered if len(effect.arguments) <= SHORT else _fingerprint
     try:
-        return make(effect.tool, effect.version, target, effect.arguments, bodies, effect.observed)
+        return make(effect.tool, effect.version, _at(contract), effect.arguments, bodies, effect.observed)
     except FaultyInputError as error:
         raise FaultyInputError(f"cannot tell what {effect.id} asks for", error.problems) from None
+
+
+def fingerprint_of(contract: ToolContract, arguments: str) -> str:
+    """The same for a call of the tool that names no bytes, to a target that is not observed."""
+    make = _remembered if len(arguments) <= SHORT else _fingerprint
+    return make(contract.tool, contract.version, _at(contract), arguments, (), "")
+
+
+def _at(contract: ToolContract) -> tuple[str, str, str]:
+    return (contract.target, contract.address, contract.account)
 
 
 def _fingerprint(

@@ -1,13 +1,15 @@
-"""Records with some fields replaced: `attrs.evolve` for the few places that do it for every step of a job.
+"""Records by their fields: with some replaced, and all but some of them read.
 
-One function is made for each class of record, as attrs makes its `__init__`: half the time of the general
-one, which looks at each field's description anew (`docs/adr/0016`).
+`replaced` is `attrs.evolve` for the few places that do it for every step of a job. One function is made for
+each class of record, as attrs makes its `__init__`: half the time of the general one, which looks at each
+field's description anew (`docs/adr/0016`).
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from attrs import fields
+from attrs import NOTHING, fields
 
 T = TypeVar("T")
 
@@ -47,3 +49,23 @@ def _maker(kind: type[Any], *changed: str) -> Callable[..., Any]:
     exec("\n".join([*lines, " return _made"]), space)
     made: Callable[..., Any] = space["make"]
     return made
+
+
+def others(kind: type[Any], *known: str) -> tuple[Any, Any]:
+    """What reads all fields of a kind of record but the known ones, and the defaults they have.
+
+    TypeError where one has none: whoever knows only some fields must know of that one, too.
+    """
+    rest = [each for each in fields(kind) if each.name not in known]
+    made = [each.default.factory() if hasattr(each.default, "factory") else each.default for each in rest]
+    if NOTHING in made:
+        raise TypeError(f"{kind.__name__} has a field without a default that is not known")
+    if not rest:
+        return _nothing, ()
+    # What reads one field alone gives it bare.
+    return attrgetter(*(each.name for each in rest)), tuple(made) if len(made) > 1 else made[0]
+
+
+def _nothing(_record: object) -> tuple[()]:
+    """What is read of a record that has no other fields: until it gets one."""
+    return ()

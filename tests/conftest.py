@@ -4,23 +4,23 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resumed.actors import onward
+from resumed.actors import onward, opened
 from resumed.actors.entry import JobEntry
-from resumed.actors.machine import apply, due, plain
+from resumed.actors.machine import apply, due, plain, plaincall
 from resumed.actors.machine.transition import at_large
-from resumed.schemas import codec, events, frames, line_io
+from resumed.actors.sends import Sends
+from resumed.schemas import codec, events, framelines, frames, line_io, plainframes
 from resumed.schemas.actions import Action, ActionKind
 from resumed.schemas.instant import Instant
 from resumed.schemas.snapshot import Entry, Line, Snapshot
 
-_step, _draw, _plain_run = plain.step, onward.draw, frames.plain_run
-Turn = tuple[onward.Onward, Snapshot]
+_step, _call, _draw, _plain_run = plain.step, plaincall.step, onward.draw, plainframes.of_run
 
 
 @pytest.fixture(autouse=True)
@@ -43,16 +43,40 @@ def plain_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Entry]]:
 
 
 @pytest.fixture(autouse=True)
-def onward_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Turn]]:
-    """Wherever a plain step is drawn up in one go, in any test, all the long ways say the same: the line to
-    the byte, the snapshot after it, what is due then, and when to look again."""
-    given: list[Turn] = []
+def plain_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Entry]]:
+    """The same of a plain call, and of its landing."""
+    given: list[Entry] = []
+    wrong: list[tuple[Entry, object]] = []
+
+    def asked_twice(snapshot: Snapshot, event: events.Returned, now: Instant) -> Entry | None:
+        entry = _call(snapshot, event, now)
+        if entry is not None:
+            given.append(entry)
+            if entry != (other := at_large(snapshot, event, now)):
+                wrong.append((entry, other))
+        return entry
+
+    monkeypatch.setattr(plaincall, "step", asked_twice)
+    yield given
+    assert [] == wrong
+
+
+@pytest.fixture(autouse=True)
+def onward_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[onward.Turn]]:
+    """Wherever a plain step or call is drawn up in one go, in any test, all the long ways say the same: the
+    line to the byte, the snapshot after it, what is due then, and when to look again."""
+    given: list[onward.Turn] = []
     wrong: list[object] = []
 
     def drawn_twice(
-        entry: JobEntry, snapshot: Snapshot, event: events.Returned, previous: str, now: Instant
-    ) -> Turn | None:
-        found = _draw(entry, snapshot, event, previous, now)
+        sends: Sends,
+        entry: JobEntry,
+        snapshot: Snapshot,
+        event: events.Returned,
+        previous: str,
+        now: Instant,
+    ) -> onward.Turn | None:
+        found = _draw(sends, entry, snapshot, event, previous, now)
         if found is not None:
             given.append(found)
             (line, after), said = found, at_large(snapshot, event, now)
@@ -71,9 +95,9 @@ def onward_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Turn]]:
                     ((line.raw, line.digest), line_io.spell_line(long)),
                     (line.sequence, long.sequence),
                     (after, then),
-                    (line.row, then.tries[""]),
+                    (line.row, opened.row(then, opened.name_of(line.row))),
                     (line.until, due.next_due(then, now)),
-                    ([Action(ActionKind.RUN, "", line.row.number)], due.due(then, now)),
+                    ([Action(ActionKind.RUN, opened.name_of(line.row), line.row.number)], due.due(then, now)),
                 )
                 if pair[0] != pair[1]
             )
@@ -99,7 +123,30 @@ def plain_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[frames.Run]]:
                 wrong.append((found, other))
         return found
 
-    monkeypatch.setattr(frames, "plain_run", written_twice)
+    monkeypatch.setattr(plainframes, "of_run", written_twice)
+    yield given
+    assert [] == wrong
+
+
+@pytest.fixture(autouse=True)
+def plain_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """Wherever a frame is read without the converter, in any test, the converter reads the same."""
+    given: list[object] = []
+    wrong: list[object] = []
+
+    def watched(kind: type[Any], read: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+        def read_twice(value: dict[str, Any]) -> Any:
+            found = read(value)
+            if found is not None:
+                given.append(found)
+                if found != (other := codec.from_plain(value, kind, "a frame")):
+                    wrong.append((found, other))
+            return found
+
+        return read_twice
+
+    for kind, read in framelines.PLAIN.items():
+        monkeypatch.setitem(framelines.PLAIN, kind, watched(kind, read))
     yield given
     assert [] == wrong
 

@@ -1,23 +1,29 @@
-"""A plain step drawn up in one go: the same line, to the byte, as by all records; anything else is left.
+"""A plain step, or a plain call, drawn up in one go: the same line, to the byte, as by all records; anything
+else is left.
 
 That they are the same is asked wherever one is drawn up, in any test (`conftest.onward_turns`).
 """
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import effects_kit
 import pytest
 from attrs import evolve
+from effects_kit import Ledger
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machine_kit import Play, moment
 
-from resumed.actors import onward
+from resumed.actors import onward, opened, targets
 from resumed.actors.entry import JobEntry
 from resumed.actors.onward import Onward
-from resumed.schemas import codec, decisions, events, frames
-from resumed.schemas.job import Artifact, Budget, Item, Next, Reader
+from resumed.actors.sends import Sends
+from resumed.schemas import codec, decisions, events, keys
+from resumed.schemas.job import Artifact, Budget, Next
+from resumed.schemas.ledger import ERRAND
 from resumed.schemas.snapshot import Snapshot
 from resumed.store.layout import Layout
 
@@ -27,6 +33,9 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
     lambda text: "u0000" not in text  # what might spell a NUL is left: see LEFT
 )
 TEXTS = WORDS.map(lambda text: codec.dump_plain(text).decode())
+
+
+SENDS = Sends(cast(Any, None), lambda _: None, lambda *_: None)
 
 
 def at_work() -> tuple[Play, JobEntry]:
@@ -60,7 +69,7 @@ def test_one_step_after_the_other(onward_turns: Turns, steps: list[tuple[str, di
     snapshot, before = play.snapshot, len(onward_turns)
     for step, state in steps:
         event = answer(snapshot, step, state)
-        found = onward.draw(entry, snapshot, event, PREVIOUS, play.now)
+        found = onward.draw(SENDS, entry, snapshot, event, PREVIOUS, play.now)
         assert found is not None
         snapshot = found[1]
         assert event.answer == entry.answers["", event.number]
@@ -91,7 +100,7 @@ def test_anything_else_is_left(why: str, onward_turns: Turns) -> None:
             changed[name] = evolve(getattr(play.snapshot, name), **changed[name])
     snapshot = evolve(play.snapshot, **changed)
 
-    assert onward.draw(entry, snapshot, answer(snapshot, step, state), PREVIOUS, play.now) is None
+    assert onward.draw(SENDS, entry, snapshot, answer(snapshot, step, state), PREVIOUS, play.now) is None
     assert ({}, []) == (entry.answers, onward_turns)
 
 
@@ -105,7 +114,7 @@ def test_a_limit_of_time_is_looked_at_when_it_comes(
     job = evolve(play.snapshot.job, deadline=moment(3600.0 + seconds))
     snapshot = evolve(play.snapshot, job=job, budget=budget)
 
-    found = onward.draw(entry, snapshot, answer(snapshot, "ship", {}), PREVIOUS, play.now)
+    found = onward.draw(SENDS, entry, snapshot, answer(snapshot, "ship", {}), PREVIOUS, play.now)
     assert found is not None
     assert [found] == onward_turns
 
@@ -113,14 +122,18 @@ def test_a_limit_of_time_is_looked_at_when_it_comes(
 class Workshop:
     """Writes down what is begun and ended."""
 
-    def __init__(self, concerned: bool = False) -> None:
+    def __init__(self, waits: bool = False) -> None:
         self.did: list[str] = []
-        self.sends = SimpleNamespace(
-            concern=lambda _: concerned, settle=lambda *_: None, claim=lambda *_: False
+        self.sends: Any = SimpleNamespace(
+            waits=lambda _: waits,
+            settle=lambda *_: None,
+            claim=lambda *_: False,
         )
 
     def run(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
-        number = snapshot.tries[unit].number
+        row = opened.row(snapshot, unit)
+        assert row is not None
+        number = row.number
         entry.running[unit, number] = "w"
         self.did.append(f"run {unit}{number}")
 
@@ -138,7 +151,7 @@ def test_it_begins_and_ends_what_the_long_way_does(running: tuple[str, ...], lon
     row = play.snapshot.tries[""]
     for number in running:
         entry.running["", int(number)] = "w"
-    workshop = Workshop(concerned=long)
+    workshop = Workshop(waits=long)
     house = cast(Any, SimpleNamespace(workshop=workshop, draining=False))
 
     assert not onward.go_on(house, entry, play.snapshot, row, play.now)
@@ -150,57 +163,136 @@ def test_it_begins_and_ends_what_the_long_way_does(running: tuple[str, ...], lon
     assert [] == workshop.did
 
 
-FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    "attempt": st.integers(0, 3),
-    "interrupted": st.booleans(),
-    "inputs": st.sampled_from(["{}", '{"year":1820}']),
-    "state": st.dictionaries(WORDS, WORDS, max_size=2),
-    "objective": WORDS,
-    "labels": st.dictionaries(WORDS, WORDS, max_size=2),
-    "credentials": st.sampled_from(["", "/run/credentials"]),
-}
-SELDOM: dict[str, Any] = {
-    "kept": "/kept",
-    "key": "k",
-    "artifacts": "/artifacts",
-    "outputs": (ARTIFACT,),
-    "row": Item(id="a", ordinal=0),
-    "items": (Item(id="a", ordinal=0),),
-    "items_glob": "*",
-    "items_from": "lines",
-    "items_file": "/list",
-    "reader": Reader(uid=1, gid=1),
-    "compare": True,
-    "through": 1,
-    "given": frames.Given(answer="yes"),
-}
+# ---- calls ------------------------------------------------------------------------------------------------
+
+TOOL = evolve(effects_kit.TOOL, tool="cms.publish")
+OTHER = evolve(TOOL, tool="cms.remove", version=2, address="", account="")
 
 
-def run(**other: Any) -> frames.Run:
-    """A frame that starts a step."""
-    return frames.Run(
-        job="harbour", epoch=1, item="", number=2, step="ship", occurrence=3, log="/l", scratch="/s", **other
+def with_tools() -> tuple[Ledger, JobEntry, Sends]:
+    """A job whose first step is open in a worker that does one thing at a time, and its house's sends."""
+    play = Ledger.of(contract=evolve(effects_kit.contract(TOOL, OTHER), slots=1))
+    assert isinstance(play, Ledger)
+    play.start("")
+    entry = JobEntry(id=play.snapshot.job.id, layout=Layout(Path("/nowhere")))
+    return play, entry, Sends(cast(Any, None), lambda _: None, lambda *_: None)
+
+
+def asks(snapshot: Snapshot, *calls: decisions.Call, then: str = "close", **more: Any) -> events.Returned:
+    """The open step's answer: these calls, and on to `then`."""
+    row, state = snapshot.tries[""], more.pop("state", {})
+    said = decisions.Answer(decided=decisions.Performing(calls=calls, then=then, **more), state=state)
+    return events.Returned(unit="", epoch=row.epoch, number=row.number, answer=said, facts=effects_kit.FACTS)
+
+
+def landed(snapshot: Snapshot, reference: str) -> events.Returned:
+    """The open errand's answer."""
+    (row,) = snapshot.errands.values()
+    said = decisions.Answer(decided=decisions.Landed(reference=reference))
+    return events.Returned(unit=ERRAND + row.effect, epoch=row.epoch, number=row.number, answer=said)
+
+
+CALLED = st.builds(
+    decisions.Call,
+    tool=st.sampled_from(["cms.publish", "cms.remove"]),
+    arguments=TEXTS.map(lambda text: keys.canonical({"page": json.loads(text)})),
+    unbound=st.sampled_from(["{}", '{"note":1}']),
+    business_object=WORDS,
+    expected_result=WORDS,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            CALLED,
+            st.sampled_from(["ship", "open", "close"]),
+            st.sampled_from(["", "open"]),
+            st.dictionaries(WORDS, TEXTS, max_size=2),
+            WORDS,
+        ),
+        min_size=1,
+        max_size=4,
     )
+)
+def test_one_call_after_the_other(onward_turns: Turns, calls: list[Any]) -> None:
+    """Of any tool, with any text: each is drawn up twice, asked for and landed, and the next stands on it.
+    Its place at its target is taken with its line, and given back once its end is in force."""
+    play, entry, sends = with_tools()
+    house = cast(Any, SimpleNamespace(workshop=Workshop(), draining=False))
+    house.workshop.sends = sends
+    snapshot, before = play.snapshot, len(onward_turns)
+    entry.running["", snapshot.tries[""].number] = "w"
+    for call, then, other, state, reference in calls:
+        event = asks(snapshot, call, then=then, otherwise=other, back=other, state=state)
+        found = onward.draw(sends, entry, snapshot, event, PREVIOUS, play.now)
+        assert found is not None
+        line, snapshot = found
+        assert event.answer == entry.answers[event.unit, event.number]
+        (key,) = sends.targets.kept(entry.id)
+        assert not onward.go_on(house, entry, snapshot, line.row, play.now)
+        assert ({key[1:]: "w"}, [key]) == (entry.running, sends.targets.kept(entry.id))
+
+        event = landed(snapshot, reference)
+        found = onward.draw(sends, entry, snapshot, event, PREVIOUS, play.now)
+        assert found is not None
+        line, snapshot = found
+        assert event.answer == entry.answers[event.unit, event.number]
+        assert not onward.go_on(house, entry, snapshot, line.row, play.now)
+        assert ({("", snapshot.tries[""].number): "w"}, []) == (entry.running, sends.targets.kept(entry.id))
+    assert before + 2 * len(calls) == len(onward_turns)
+    ran = [did.split()[0] for did in house.workshop.did]
+    assert ran == ["run", "ended"] * 2 * len(calls)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.fixed_dictionaries({}, optional=FIELDS))
-def test_a_plain_run_is_written_as_by_the_converter(
-    plain_runs: list[frames.Run], other: dict[str, Any]
+@pytest.mark.parametrize("unsettled", [False, True])
+def test_where_its_target_has_no_room_the_law_says_what_becomes_of_it(
+    unsettled: bool, onward_turns: Turns
 ) -> None:
-    """What is written is read as the same frame; that the bytes are the converter's, the fixture asks."""
-    frame = run(**other)
-    before = len(plain_runs)
+    """Nothing is drawn up, no place is taken, and no answer remembered; also while an instant has come."""
+    play, entry, sends = with_tools()
+    event = asks(play.snapshot, effects_kit.call())
+    if unsettled:
+        entry.next_due = moment(0.0)
+    else:
+        sends.targets.take(("another", "its", 1), targets.of(TOOL))
 
-    assert frame == frames.read_to_worker(frames.write(frame).rstrip(b"\n"))
-    assert before + 1 == len(plain_runs)
+    assert onward.draw(sends, entry, play.snapshot, event, PREVIOUS, play.now) is None
+    assert ({}, [], []) == (entry.answers, onward_turns, sends.targets.kept(entry.id))
 
 
-@pytest.mark.parametrize("name", SELDOM)
-def test_any_other_run_is_the_converters(name: str, plain_runs: list[frames.Run]) -> None:
-    """A field that is seldom set is never left out."""
-    frame = run(**{name: SELDOM[name]})
+NO_LINE: dict[str, dict[str, Any]] = {
+    "a NUL in the arguments": {"arguments": '{"page":"\\u0000"}'},
+    "what might spell a NUL": {"business_object": "\\u0000"},
+    "a name that is no text": {"business_object": "\ud800"},
+}
 
-    assert frames.plain_run(frame) is None
-    assert frame == frames.read_to_worker(frames.write(frame).rstrip(b"\n"))
-    assert [] == plain_runs
+
+@pytest.mark.parametrize("why", NO_LINE)
+def test_a_call_that_cannot_be_spelled_so_is_left(why: str, onward_turns: Turns) -> None:
+    """The records say what is wrong, or spell it; a place that was not taken needs not be given back."""
+    play, entry, sends = with_tools()
+    event = asks(play.snapshot, evolve(effects_kit.call(), **NO_LINE[why]))
+
+    assert onward.draw(sends, entry, play.snapshot, event, PREVIOUS, play.now) is None
+    assert ({}, [], []) == (entry.answers, onward_turns, sends.targets.kept(entry.id))
+
+
+def test_a_call_after_failures_is_left(onward_turns: Turns) -> None:
+    """A position that has more to say than usual is spelled by its record."""
+    play, entry, sends = with_tools()
+    for changes in ({"failures": 1}, {"data": '{"a":1}'}, {"outputs": (ARTIFACT,)}):
+        snapshot = evolve(play.snapshot, position=evolve(play.snapshot.position, **changes))
+        event = asks(snapshot, effects_kit.call())
+        assert onward.draw(sends, entry, snapshot, event, PREVIOUS, play.now) is None
+    assert ([], []) == (onward_turns, sends.targets.kept(entry.id))
+
+
+def test_an_answer_of_any_other_kind_is_left() -> None:
+    """Neither a step that goes on, nor a call, nor a landing."""
+    play, entry, sends = with_tools()
+    row = play.snapshot.tries[""]
+    said = decisions.Answer(decided=decisions.Finished())
+    event = events.Returned(unit="", epoch=row.epoch, number=row.number, answer=said)
+    assert onward.draw(sends, entry, play.snapshot, event, PREVIOUS, play.now) is None

@@ -4,7 +4,7 @@ from attrs import evolve
 from machine_kit import Play
 
 from resumed.actors import shown
-from resumed.schemas import frames
+from resumed.schemas import framelines, frames
 from resumed.schemas.job import Artifact, Item, ItemState
 from resumed.schemas.snapshot import Snapshot
 from resumed.schemas.table import ItemTable
@@ -36,7 +36,7 @@ def test_many_outputs_are_shown_by_reference() -> None:
     )
 
     assert {(None, len(TEXT))} == {(i.output.text, i.output.size) for i in found if i.output is not None}
-    assert len(frames.write(frame)) < frames.MAX_FRAME
+    assert len(framelines.write(frame)) < framelines.MAX_FRAME
 
 
 def test_programs_are_shown_items_where_they_list_them() -> None:

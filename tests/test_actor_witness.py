@@ -469,7 +469,9 @@ def test_a_call_that_nobody_is_asked_about_comes_with_its_requesters_access(case
     uid, more, access = ACCESS[case]
     play, host = Play.of("a", contract=evolve(CONTRACT, effects=(OPEN,), slots=1)), Host(**more)
     one = seeing(host)
-    message = Message(events.Returned(unit="", epoch=1, number=1, answer=PERFORMS))
+    event = events.Returned(unit="", epoch=1, number=1, answer=PERFORMS)
+    message = Message(event)
+    told = one.of_call(play.snapshot, uid, event)
     choose: Callable[[str], None] = lambda _: None  # noqa: E731 - no slot is offered
     at_once = one.attach_at_once(play.snapshot, uid, [message], play.now, choose)
     assert (uid == 9) == at_once
@@ -479,6 +481,7 @@ def test_a_call_that_nobody_is_asked_about_comes_with_its_requesters_access(case
 
     assert (access, (), ()) == (facts.requester, facts.members, facts.people)
     assert (uid == 9) == (host.asked == [])
+    assert told == (message.event if at_once else event)
 
 
 NO_FACTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

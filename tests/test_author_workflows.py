@@ -19,7 +19,7 @@ from resumed.actors.worker import authors, faulttext
 from resumed.actors.worker import steps as running
 from resumed.actors.worker.states import States
 from resumed.actors.worker.trial import Trial
-from resumed.schemas import frames
+from resumed.schemas import framelines, frames
 from resumed.schemas.decisions import (
     Accepted,
     Answer,
@@ -374,7 +374,7 @@ def test_error_text_can_always_be_encoded(case: str) -> None:
     error, expected = ERRORS[case]
 
     assert expected == faulttext.of(error)
-    frames.write(frames.Raised(job="j", epoch=1, item="i", number=1, error=faulttext.of(error)))
+    framelines.write(frames.Raised(job="j", epoch=1, item="i", number=1, error=faulttext.of(error)))
 
 
 def test_error_text_is_bounded() -> None:

@@ -17,7 +17,7 @@ from resumed.actors import verdicts
 from resumed.actors.entry import Stage
 from resumed.actors.mailbox import Message
 from resumed.actors.straight import Drawn
-from resumed.schemas import events, frames
+from resumed.schemas import events, framelines
 from resumed.schemas.job import Ending, ItemState
 from resumed.schemas.refusal import Refusal
 from resumed.schemas.views import Told
@@ -428,7 +428,7 @@ def test_a_job_that_cannot_be_archived_is_answered_and_archived_later(backend: s
 
 def test_a_frame_too_large_to_send_is_the_trys_failure(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A try whose frame cannot be sent has failed: its slot is free, and the job says why."""
-    monkeypatch.setattr(frames, "MAX_FRAME", 3000)
+    monkeypatch.setattr(framelines, "MAX_FRAME", 3000)
 
     async def case(root: Path) -> None:
         async with cases.made(root) as one:

@@ -10,8 +10,8 @@ from loop import trade
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
-SEEDS = 40
-PART = 10
+SEEDS = 60
+PART = 15
 PINNED = {
     "a paused job that only waited to send again was said to be reconciling": ("asyncio", 24),
 }

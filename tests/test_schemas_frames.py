@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from schema_kit import sample
 
-from resumed.schemas import codec, decisions, frames
+from resumed.schemas import decisions, framelines, frames
 from resumed.schemas.errors import FaultyInputError, ProtocolError
 
 TO, FROM = get_args(frames.ToWorker), get_args(frames.FromWorker)
@@ -24,8 +24,8 @@ def spoken(kind: type[Any]) -> Any:
 def test_frame_reads_back_on_its_own_side_only(kind: type[Any]) -> None:
     """A frame is one line; the other side's frames are refused, so neither can play the other's part."""
     frame = spoken(kind)
-    raw = frames.write(frame)
-    reads = [frames.read_to_worker, frames.read_from_worker]
+    raw = framelines.write(frame)
+    reads = [framelines.read_to_worker, framelines.read_from_worker]
     own, other = reads if kind in TO else reversed(reads)
 
     assert (1, True) == (raw.count(b"\n"), raw.endswith(b"\n"))
@@ -41,7 +41,7 @@ def test_every_decision_crosses(decided: type[Any]) -> None:
     for answer in (decisions.Answer(decided=whole), decisions.Answer(decided=_bare(decided))):
         frame = frames.Returned(job="j", epoch=1, item="a", number=2, answer=answer)
 
-        assert frame == frames.read_from_worker(frames.write(frame)[:-1])
+        assert frame == framelines.read_from_worker(framelines.write(frame)[:-1])
 
 
 def _bare(kind: type[Any]) -> Any:
@@ -88,29 +88,29 @@ BAD: dict[str, bytes] = {
 def test_faulty_frame_is_refused(case: str) -> None:
     """A worker's word has the form it must have, or it is none."""
     with pytest.raises(FaultyInputError, match="cannot read a worker's frame"):
-        frames.read_from_worker(BAD[case])
+        framelines.read_from_worker(BAD[case])
 
 
 def test_c27_in_frames() -> None:
     """`"false"`, 0, null and the like never arrive as a bool, whatever side sends them."""
-    opened = json.loads(frames.write(spoken(frames.Open)))
-    run = json.loads(frames.write(sample(frames.Run)))
+    opened = json.loads(framelines.write(spoken(frames.Open)))
+    run = json.loads(framelines.write(sample(frames.Run)))
     for wrong in ("false", "no", 0, 1, None, {}, [], {"status": "denied"}):
         for plain, field in ((opened, "describe"), (run, "interrupted")):
             with pytest.raises(FaultyInputError, match=rf"\$\.{field}"):
-                frames.read_to_worker(json.dumps({**plain, field: wrong}).encode())
+                framelines.read_to_worker(json.dumps({**plain, field: wrong}).encode())
         step = {**opened["contract"]["steps"][0], "repeatable": wrong}
         contract = {**opened["contract"], "steps": [step]}
         with pytest.raises(FaultyInputError, match=r"\$\.contract\.steps\[0\]\.repeatable"):
-            frames.read_to_worker(json.dumps({**opened, "contract": contract}).encode())
+            framelines.read_to_worker(json.dumps({**opened, "contract": contract}).encode())
 
 
 def test_too_large_a_frame_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the other side would not read to its end is never begun."""
-    monkeypatch.setattr(frames, "MAX_FRAME", 200)
+    monkeypatch.setattr(framelines, "MAX_FRAME", 200)
     frame = frames.Raised(job="j", epoch=1, item="a", number=1, error="x" * 300)
     with pytest.raises(FaultyInputError, match="the most is 200"):
-        frames.write(frame)
+        framelines.write(frame)
 
 
 OTHERS = {"the next": 2, "none at all": None, "a text": "1", "a float": 1.5}
@@ -120,9 +120,9 @@ OTHERS = {"the next": 2, "none at all": None, "a text": "1", "a float": 1.5}
 @pytest.mark.parametrize("kind", [frames.Open, frames.Ready])
 def test_another_protocol_is_named_before_all_else(kind: type[Any], other: str) -> None:
     """Whatever else stands in it, a first frame of another protocol is refused by its number."""
-    plain = json.loads(frames.write(spoken(kind)))
+    plain = json.loads(framelines.write(spoken(kind)))
     line = json.dumps({**plain, "protocol": OTHERS[other], "dialect": "new"}).encode()
-    reads = frames.read_to_worker if kind is frames.Open else frames.read_from_worker
+    reads = framelines.read_to_worker if kind is frames.Open else framelines.read_from_worker
     with pytest.raises(ProtocolError, match=r"expected protocol 1, got .* @ \$\.protocol"):
         reads(line)
 
@@ -132,46 +132,4 @@ def test_the_protocol_is_always_named(kind: type[Any]) -> None:
     """A default that may change between releases is written: the other side may be older."""
     frame = evolve(sample(kind), protocol=frames.PROTOCOL)
 
-    assert b'"protocol":%d' % frames.PROTOCOL in frames.write(frame)
-
-
-GOES_ON: dict[str, Any] = {
-    "job": "j",
-    "epoch": 1,
-    "item": "",
-    "number": 2,
-    "answer": {"decided": {"kind": "GoTo", "step": "s"}, "state": {"count": "1"}},
-}
-ANSWER: dict[str, Any] = GOES_ON["answer"]
-ANYTHING_ELSE: dict[str, dict[str, Any]] = {
-    "no state": GOES_ON | {"answer": {"decided": ANSWER["decided"]}},
-    "an unknown key": GOES_ON | {"more": 1},
-    "a missing key": {key: value for key, value in GOES_ON.items() if key != "item"},
-    "a number for a text": GOES_ON | {"job": 1},
-    "a truth for a number": GOES_ON | {"epoch": True},
-    "a fraction": GOES_ON | {"number": 2.0},
-    "a large number": GOES_ON | {"number": 2**53},
-    "an answer that is none": GOES_ON | {"answer": []},
-    "an unknown key of the answer": GOES_ON | {"answer": {**ANSWER, "more": 1}},
-    "what it spent, and no state": GOES_ON | {"answer": {"decided": ANSWER["decided"], "used": None}},
-    "another decision": GOES_ON | {"answer": {**ANSWER, "decided": {"kind": "Failed", "reason": "s"}}},
-    "it brings items": GOES_ON | {"answer": {**ANSWER, "decided": {**ANSWER["decided"], "items": None}}},
-    "no step": GOES_ON | {"answer": {**ANSWER, "decided": {"kind": "GoTo", "stp": "s"}}},
-    "a step that is no text": GOES_ON | {"answer": {**ANSWER, "decided": {"kind": "GoTo", "step": 1}}},
-    "a state that is no text": GOES_ON | {"answer": {**ANSWER, "state": {"a": "1", "b": 1}}},
-    "a list for a state": GOES_ON | {"answer": {**ANSWER, "state": []}},
-}
-
-
-def test_what_goes_on_is_read_as_the_converter_reads_it() -> None:
-    """The short way and the converter's: one record."""
-    for state in ({}, {"count": "1"}, {"a": "1", "b": '"x"'}):
-        value = GOES_ON | {"answer": {**ANSWER, "state": state}}
-
-        assert codec.from_plain(value, frames.Returned, "it") == frames.goes_on(value)
-
-
-@pytest.mark.parametrize("case", ANYTHING_ELSE)
-def test_all_else_is_the_converters(case: str) -> None:
-    """The short way leaves alone what is anything more, and what does not hold: the converter names it."""
-    assert frames.goes_on(ANYTHING_ELSE[case]) is None
+    assert b'"protocol":%d' % frames.PROTOCOL in framelines.write(frame)

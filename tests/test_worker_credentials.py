@@ -13,7 +13,7 @@ from worker_kit import contract, desk
 from resumed.actors import scratch
 from resumed.actors.worker import credentials
 from resumed.actors.worker.runlog import MASK, RunLog
-from resumed.schemas import frames
+from resumed.schemas import framelines, frames
 from resumed.schemas.decisions import Accepted, Asking, HoldBack, Landed, NotSent, TryAgain, Unsure
 from resumed.schemas.ledger import ErrandKind
 
@@ -44,7 +44,9 @@ def hits(folder: Path, *values: str) -> list[str]:
 
 def frame_bytes(said: Any) -> bytes:
     """What crossed to the daemon."""
-    return frames.write(said) if isinstance(said, frames.Returned | frames.Raised) else repr(said).encode()
+    return (
+        framelines.write(said) if isinstance(said, frames.Returned | frames.Raised) else repr(said).encode()
+    )
 
 
 async def test_a_step_is_handed_what_it_names_and_no_more(tmp_path: Path) -> None:

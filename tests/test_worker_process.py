@@ -17,7 +17,7 @@ from worker_kit import WAIT, Desk, alive, contract, desk, one_step, python_contr
 from resumed.actors import containment, workers
 from resumed.actors.containment import Containment
 from resumed.actors.worker import main
-from resumed.schemas import frames
+from resumed.schemas import framelines, frames
 from resumed.schemas.errors import CommitError, GoneError
 from resumed.store import durable
 
@@ -134,7 +134,7 @@ async def test_a_worker_of_another_contract_is_not_used(tmp_path: Path) -> None:
     async with desk(tmp_path, asked) as made:
         other = frames.Ready(worker="w1", contract=evolve(asked, slots=9))
         made.worker.ready = False
-        made.worker._hand_over(frames.write(other)[:-1])
+        made.worker._hand_over(framelines.write(other)[:-1])
         with anyio.fail_after(WAIT):
             await made.gone.wait()
 
@@ -171,7 +171,7 @@ def test_a_worker_refuses_an_open_of_another_protocol() -> None:
         while piece := ours.recv(4096):
             said += piece
     (line,) = said.splitlines()
-    heard = frames.read_from_worker(line)
+    heard = framelines.read_from_worker(line)
 
     assert isinstance(heard, frames.Trouble)
     assert "protocol" == heard.code

@@ -57,11 +57,16 @@ def problem(draft: Draft, unit: Item, decided: decisions.Decided, kept: tuple[Ar
     return ""
 
 
-def _drawn(unit: Item, call: decisions.Call, contract: ToolContract, bodies: tuple[Artifact, ...]) -> Effect:
-    """The row of a call, without its place, key and fingerprint."""
+def shown_target(contract: ToolContract) -> str:
+    """Where calls of a tool go, as a reviewer is shown it."""
     at = [contract.target]
     at += [f"at {contract.address}"] if contract.address else []
     at += [f"as {contract.account}"] if contract.account else []
+    return " ".join(at)
+
+
+def _drawn(unit: Item, call: decisions.Call, contract: ToolContract, bodies: tuple[Artifact, ...]) -> Effect:
+    """The row of a call, without its place, key and fingerprint."""
     return Effect(
         id="",
         state=EffectState.PROPOSED,
@@ -71,7 +76,7 @@ def _drawn(unit: Item, call: decisions.Call, contract: ToolContract, bodies: tup
         fingerprint="",
         tool=call.tool,
         version=contract.version,
-        target=" ".join(at),
+        target=shown_target(contract),
         arguments=call.arguments,
         unbound=call.unbound,
         expected_result=call.expected_result,

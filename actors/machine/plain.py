@@ -7,35 +7,20 @@ holds its default: a rule that brings fields of its own need not know of it.
 The same holds for what follows from it: the snapshot after it, and when to look again.
 """
 
-from operator import attrgetter
-from typing import Any
-
-from attrs import NOTHING, fields, frozen
+from attrs import frozen
 
 from resumed.schemas import decisions, events, strict
 from resumed.schemas.durations import MOST
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant, later
 from resumed.schemas.job import Item, ItemState, Next, Try
-from resumed.schemas.records import replaced
+from resumed.schemas.records import others, replaced
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
-from resumed.schemas.workflow import StepKind
+from resumed.schemas.workflow import StepContract, StepKind
 
 from . import limits, reckoning
 
-
-def _others(kind: type[Any], *known: str) -> tuple[Any, Any]:
-    """What reads all fields of a record but the known ones, and the defaults they have."""
-    rest = [each for each in fields(kind) if each.name not in known]
-    made = [each.default.factory() if hasattr(each.default, "factory") else each.default for each in rest]
-    if NOTHING in made:
-        raise TypeError(f"{kind.__name__} has a field without a default that the plain step does not know")
-    # What reads one field alone gives it bare.
-    return attrgetter(*(each.name for each in rest)), tuple(made) if len(made) > 1 else made[0]
-
-
-_of_job, _FREE = _others(
-    Snapshot,
+KNOWN = (
     *(
         "job",
         "contract",
@@ -49,12 +34,12 @@ _of_job, _FREE = _others(
     ),
     *("state", "items", "attempt", "tries", "budget", "used", "clocks", "effects", "receipts"),
 )
-_of_event, _BARE = _others(events.Returned, "unit", "epoch", "number", "answer")
-_of_answer, _SPENT_NOTHING = _others(decisions.Answer, "decided", "state")
-_of_goto, _ALONE = _others(decisions.GoTo, "step")
-_of_try, _RUNS = _others(
-    Try, *("epoch", "item", "number", "step", "occurrence", "started", "until", "worker")
-)
+"""Fields of a job that a plain step knows, or need not know."""
+_of_job, _FREE = others(Snapshot, *KNOWN)
+of_event, BARE = others(events.Returned, "unit", "epoch", "number", "answer")
+of_answer, SPENT_NOTHING = others(decisions.Answer, "decided", "state")
+_of_goto, _ALONE = others(decisions.GoTo, "step")
+of_try, RUNS = others(Try, *("epoch", "item", "number", "step", "occurrence", "started", "until", "worker"))
 
 
 @frozen(slots=False)  # made at every step and soon gone: quicker so
@@ -71,14 +56,14 @@ class Going:
 def step(snapshot: Snapshot, event: events.Returned, now: Instant) -> Entry | None:
     """The entry for a handler's answer that the job goes on at another of its own steps, in the slot that the
     try held; None where anything else is to be considered."""
-    going = find(snapshot, event, now)
-    if going is None:
+    found = find(snapshot, event, now)
+    if found is None:
         return None
     return Entry(
         transition="returned",
-        decision=Decision(by="author", rule="returned", choice=f"goto {going.row.step}"),
+        decision=Decision(by="author", rule="returned", choice=f"goto {found.row.step}"),
         changes=Changes(
-            tries=(going.row,), position=going.position, next=going.permitted, state=dict(going.state)
+            tries=(found.row,), position=found.position, next=found.permitted, state=dict(found.state)
         ),
     )
 
@@ -95,9 +80,9 @@ def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | No
         or (row.epoch, row.number) != (event.epoch, event.number)
         or len(snapshot.tries) != 1
         or _of_goto(decided) != _ALONE
-        or _of_event(event) != _BARE
-        or _of_answer(answer) != _SPENT_NOTHING
-        or _of_try(row) != _RUNS
+        or of_event(event) != BARE
+        or of_answer(answer) != SPENT_NOTHING
+        or of_try(row) != RUNS
         or len(snapshot.effects)
         or _of_job(snapshot) != _FREE
     ):
@@ -113,6 +98,7 @@ def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | No
         or contract is None
         or contract.kind is not StepKind.JOB
         or snapshot.position.torn
+        or snapshot.position.note
         or limits.reached(snapshot, now)
     ):
         return None
@@ -121,13 +107,14 @@ def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | No
             strict.check_json_text(text, "")
     except FaultyInputError:
         return None
-    return _going(snapshot, answer.state, decided.step, row.worker, now, min(contract.timeout, MOST))
+    return going(snapshot, answer.state, contract, row.worker, now)
 
 
-def _going(
-    snapshot: Snapshot, state: dict[str, str], name: str, worker: str, now: Instant, timeout: float
+def going(
+    snapshot: Snapshot, state: dict[str, str], contract: StepContract, worker: str, now: Instant
 ) -> Going:
-    """The position enters the step and its next try starts."""
+    """The position enters the step of this contract and its next try starts."""
+    name = contract.name
     before = snapshot.position
     occurrence, number = before.occurrence + 1, before.tries + 1
     position = replaced(
@@ -152,24 +139,24 @@ def _going(
         step=name,
         occurrence=occurrence,
         started=now,
-        until=later(now, timeout),
+        until=later(now, min(contract.timeout, MOST)),
         worker=worker,
     )
     permitted = None if snapshot.next.step == name else replaced(snapshot.next, step=name)
     return Going(position, started, permitted, state)
 
 
-def after(snapshot: Snapshot, going: Going, sequence: int, at: Instant) -> Snapshot:
+def after(snapshot: Snapshot, found: Going, sequence: int, at: Instant) -> Snapshot:
     """The snapshot after the line `sequence` that says so, written at `at`, as `apply.after` makes it."""
     return replaced(
         snapshot,
         sequence=sequence,
         newest=at if at.wall >= snapshot.newest.wall else snapshot.newest,
         last_transition="returned",
-        position=going.position,
-        next=snapshot.next if going.permitted is None else going.permitted,
-        state={**snapshot.state, **going.state} if going.state else snapshot.state,
-        tries={"": going.row},
+        position=found.position,
+        next=snapshot.next if found.permitted is None else found.permitted,
+        state={**snapshot.state, **found.state} if found.state else snapshot.state,
+        tries={"": found.row},
     )
 
 

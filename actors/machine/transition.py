@@ -17,6 +17,7 @@ from . import (
     hearing,
     outcomes,
     plain,
+    plaincall,
     receipts,
     reckoning,
     requests,
@@ -59,8 +60,10 @@ def transition(snapshot: Snapshot, event: events.Event, now: Instant) -> Verdict
 
     Pure: the snapshot is not touched, and the same three arguments always give the same answer.
     """
-    if isinstance(event, events.Returned) and (entry := plain.step(snapshot, event, now)) is not None:
-        return entry
+    if isinstance(event, events.Returned):
+        entry = plain.step(snapshot, event, now) or plaincall.step(snapshot, event, now)
+        if entry is not None:
+            return entry
     return at_large(snapshot, event, now)
 
 

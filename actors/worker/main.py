@@ -16,7 +16,7 @@ import sys
 from collections import OrderedDict
 from typing import Protocol
 
-from resumed.schemas import frames
+from resumed.schemas import framelines, frames
 from resumed.schemas.decisions import Answer
 from resumed.schemas.errors import AuthorError, FaultyInputError, ProtocolError
 from resumed.schemas.job import Budget
@@ -86,7 +86,7 @@ class Worker:
             self._end()
 
     def _obey(self, line: bytes) -> None:
-        frame = frames.read_to_worker(line)
+        frame = framelines.read_to_worker(line)
         if isinstance(frame, frames.Run):
             self._run(frame)
         elif isinstance(frame, frames.Stop):
@@ -113,11 +113,11 @@ class Worker:
         gc.set_threshold(20_000)
         self._alone = self._steps.contract.slots == 1
         self._wire.gather = not self._alone
-        self._wire.send(frames.write(frames.Ready(worker=opened.worker, contract=self._steps.contract)))
+        self._wire.send(framelines.write(frames.Ready(worker=opened.worker, contract=self._steps.contract)))
 
     def _give_up(self, trouble: frames.Trouble) -> None:
         """Nothing is ever run: say why, and end."""
-        self._wire.send(frames.write(trouble))
+        self._wire.send(framelines.write(trouble))
         self._closing = True
         self._over.set()
 
@@ -171,9 +171,9 @@ class Worker:
         if len(self._answered) > _REMEMBERED:
             self._answered.popitem(last=False)
         try:
-            raw = frames.write(frame)
+            raw = framelines.write(frame)
         except (FaultyInputError, TypeError, ValueError) as error:
-            raw = frames.write(_raised(key, error))
+            raw = framelines.write(_raised(key, error))
         self._wire.send(raw)
         self._end_if_idle()
 

@@ -23,7 +23,7 @@ from .runlog import RunLog
 from .trial import Trial, TryStoppedError
 
 _PIPE = 1024 * 1024  # Linux's own limit for ordinary users
-_AT_ONCE = 256 * 1024
+_AT_ONCE = 64 * 1024
 _ROUNDS = 16  # reads before the loop gets its turn again
 _TAIL = 4096
 _MEMORY = 1024 * 1024

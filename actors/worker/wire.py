@@ -7,7 +7,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-_AT_ONCE = 256 * 1024
+_AT_ONCE = 64 * 1024
 
 
 class Wire:

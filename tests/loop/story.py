@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field
 
 from resumed.actors import job as jobs
-from resumed.actors import onward, verdicts, workshop
+from resumed.actors import onward, plainlines, verdicts, workshop
 from resumed.actors.entry import Stage
 from resumed.actors.machine.limits import BUDGET
 from resumed.schemas import codec, decisions, frames
@@ -206,7 +206,9 @@ class Story:
             (workshop.Workshop, "run"),
             (workshop.Workshop, "stop"),
             (workshop.Workshop, "ended"),
-            (onward, "spell_line"),
+            (plainlines, "of_step"),
+            (plainlines, "of_call"),
+            (plainlines, "of_landing"),
             (onward, "go_on"),
         ]
         kept = [(owner, name, getattr(owner, name)) for owner, name in places]

@@ -119,7 +119,8 @@ class Target:
             self.ending[call.operation_key] = ENDS[fate]
         if fate in SILENT:
             return decisions.Unsure(reason="no reply")
-        return decisions.Landed(reference=f"r-{call.operation_key[:8]}", response=offer(b"201 created"))
+        words = offer(b"201 created") if call.bodies else None
+        return decisions.Landed(reference=f"r-{call.operation_key[:8]}", response=words)
 
     def _found(self, key: str) -> decisions.Landed | decisions.Absent:
         return decisions.Landed(reference=f"r-{key[:8]}") if key in self.landed else decisions.Absent()
@@ -133,8 +134,10 @@ def offer(raw: bytes, name: str = "response") -> decisions.Offer:
 BODY = b"a label"
 
 
-def call(page: str, tool: str = "cms.publish") -> decisions.Call:
-    """One call for a page, whose text goes by its digest."""
+def call(page: str, tool: str = "cms.publish", *, bare: bool = False) -> decisions.Call:
+    """One call for a page, whose text goes by its digest; a `bare` one has none, and is answered so."""
+    if bare:
+        return decisions.Call(tool=tool, arguments=f'{{"page":"{page}"}}', business_object=page)
     body = f'{{"sha256":"{codec.digest(BODY)}","size":{len(BODY)}}}'
     return decisions.Call(
         tool=tool,

@@ -29,6 +29,8 @@ KNOWN = evolve(BLIND, tool="known", key_lifetime=900.0)
 BOTH = evolve(KNOWN, tool="both", look_up=True, check_first=True)
 UNFINAL = evolve(TOOL, tool="unfinal", absent_is_final=False, at_once=3)
 TOOLS: tuple[ToolContract, ...] = (LOOKED, BLIND, KNOWN, BOTH, UNFINAL)
+STEPS = 6
+"""So often a job asks for one call after the other, in the seeds in which they bring no bytes."""
 FATES = (*Fate, Fate.LANDS, Fate.LANDS, Fate.LOST_REPLY, Fate.DIES)
 
 
@@ -75,17 +77,20 @@ class Trade(Story):
         await super()._trouble()
 
     def says(self, frame: frames.Run) -> decisions.Answer:
-        """Half of the steps ask for calls; the same step of the same unit mostly for the same."""
-        if frame.compare or (frame.step == "work") is (not frame.item) or self.chance.random() < 0.5:
+        """Half of the steps ask for calls, or most of a job's own; the same step mostly for the same."""
+        bare = self.seed % 2 == 1  # what brings no bytes is decided, and acted upon, in a way of its own
+        seldom = 0.1 if bare and not frame.item else 0.5
+        if frame.compare or (frame.step == "work") is (not frame.item) or self.chance.random() < seldom:
             return super().says(frame)
         if frame.step not in ("work", "start"):
             return super().says(frame)
         number = sum(map(ord, f"{frame.job} {frame.item} {frame.occurrence}"))
         page = f"{frame.job} {frame.item}" + (" again" if self.chance.random() < 0.1 else "")
         calls = tuple(
-            target.call(page, TOOLS[(number + one) % len(TOOLS)].tool) for one in range(1 + number % 2)
+            target.call(page, TOOLS[(number + one) % len(TOOLS)].tool, bare=bare)
+            for one in range(1 + number % 2 * (not bare))
         )
-        then = "check" if frame.item else "finish"
+        then = "check" if frame.item else "start" if bare and frame.occurrence < STEPS else "finish"
         otherwise = then if number % 3 else ""
         decided = decisions.Performing(calls=calls, then=then, otherwise=otherwise)
         return decisions.Answer(decided=decided)

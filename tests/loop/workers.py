@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 from attrs import define, evolve, field, frozen
 
-from resumed.schemas import codec, decisions, frames
+from resumed.schemas import codec, decisions, framelines, frames
 from resumed.schemas.errors import GoneError
 from resumed.schemas.workflow import Contract
 
@@ -121,7 +121,7 @@ class FakeWorker:
 
     def send(self, frame: frames.ToWorker) -> None:
         """A frame from the daemon, which must fit the wire."""
-        frames.write(frame)
+        framelines.write(frame)
         if self.gone.is_set():
             raise GoneError(f"cannot send to worker {self.name}: it is gone")
         if self.boss.dead or self._dying.is_set():

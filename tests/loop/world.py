@@ -24,7 +24,7 @@ from resumed.actors.machine.verdict import Unchanged
 from resumed.actors.reception import Reception
 from resumed.actors.supervisor import Supervisor
 from resumed.actors.witness import Alone
-from resumed.schemas import events, frames
+from resumed.schemas import events, framelines, frames
 from resumed.schemas.errors import GoneError, StoreError
 from resumed.schemas.job import Person, Reader
 from resumed.schemas.jobfile import JobFile
@@ -264,7 +264,7 @@ class Daemon:
 
     def on_frame(self, worker: FakeWorker, frame: frames.FromWorker) -> None:
         """Pass on what a worker said, through the wire's own words."""
-        self.supervisor.workshop.on_frame(worker, frames.read_from_worker(frames.write(frame)[:-1]))
+        self.supervisor.workshop.on_frame(worker, framelines.read_from_worker(framelines.write(frame)[:-1]))
 
     def on_gone(self, worker: FakeWorker, how: str, proven: bool) -> None:
         """Pass on a worker's end."""
