@@ -5,7 +5,7 @@ All that a yes covers is here, and what it does not cover stands apart; `inbox` 
 
 from collections.abc import Iterable
 
-from resumed.schemas import codec, strict
+from resumed.schemas import jcs
 from resumed.schemas.askviews import (
     AskKind,
     AskRow,
@@ -85,13 +85,13 @@ def _inline(artifact: Artifact) -> str:
 
 def _named(text: str) -> tuple[NamedText, ...]:
     """The members of a JSON object, texts as they are, all else as JSON; another value under no name."""
-    value = strict.parse_own(text.encode(), "cannot show what is asked")
+    value = jcs.read(text, "cannot show what is asked")
     pairs = value.items() if isinstance(value, dict) else [("", value)]
     return tuple(NamedText(name=name, value=_spelled(one)) for name, one in pairs)
 
 
 def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else codec.dump_plain(value).decode()
+    return value if isinstance(value, str) else jcs.spell(value).decode()
 
 
 def _pinned(source: Source) -> str:

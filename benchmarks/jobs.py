@@ -58,7 +58,7 @@ def admitted(name: str, pinned: Contract, steps: int) -> tuple[Admission, Line]:
         created=now,
         workflow=pinned.workflow,
         version=pinned.version,
-        inputs=json.dumps({"steps": steps}),
+        inputs=codec.dump_plain({"steps": steps}).decode(),
     )
     code = CodeVersion(
         workflow=pinned.workflow,

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from . import strict
+from . import jcs, strict
 from .errors import FaultyInputError
 
 COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
@@ -55,7 +55,7 @@ def holds(text: str, arguments: str) -> bool:
         return True
     try:
         condition = read(text)
-        value: Any = strict.parse_own(arguments.encode(), "cannot read arguments")
+        value: Any = jcs.read(arguments, "cannot read arguments")
         for name in condition.path:
             value = value[name]
         return _compared(value, condition)

@@ -4,10 +4,9 @@ import hashlib
 from functools import lru_cache
 from typing import Any
 
-import orjson
 import rfc8785
 
-from . import codec, strict
+from . import codec, jcs
 from .approvals import ApprovalRule
 from .errors import FaultyInputError
 from .ledger import Effect, ToolContract
@@ -25,7 +24,7 @@ def operation_key(job: str, admitted: str, item: str, occurrence: int, name: str
     `admitted` is the sha256 of the admitted bytes; `name` is an effect, or `step NAME` for one entry of a
     step: all tries of that entry have one key.
     """
-    return hashlib.sha256(_spell([job, admitted, item, occurrence, name, ordinal])).hexdigest()
+    return hashlib.sha256(jcs.spell([job, admitted, item, occurrence, name, ordinal])).hexdigest()
 
 
 def fingerprint(effect: Effect, contract: ToolContract) -> str:
@@ -67,11 +66,11 @@ def _fingerprint(
         "target": target[0],
         "address": target[1],
         "account": target[2],
-        "arguments": strict.parse_own(arguments.encode(), ""),
+        "arguments": jcs.read(arguments, ""),
         "bodies": list(bodies),
         "observed": observed,
     }
-    return hashlib.sha256(_spell(covered)).hexdigest()
+    return hashlib.sha256(jcs.spell(covered)).hexdigest()
 
 
 _remembered = lru_cache(maxsize=REMEMBERED, typed=True)(_fingerprint)
@@ -85,30 +84,4 @@ def policy(rule: ApprovalRule) -> str:
 
 def canonical(value: Any) -> str:
     """The RFC 8785 text of a plain value; ValueError when it has none (an integer beyond 2^53 - 1, NaN)."""
-    return _spell(value).decode()
-
-
-def _spell(value: Any) -> bytes:
-    """The RFC 8785 bytes of a plain value, by the quick encoder where that spells it the same way."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _is_simple(value) else rfc8785.dumps(value)
-
-
-def _is_simple(value: Any) -> bool:
-    """Whether the quick encoder's text is that of RFC 8785: no number but small integers, no name that sorts
-    otherwise by its UTF-16 units than by its characters, and no text that has no UTF-8."""
-    kind = type(value)
-    if kind is str:
-        return value.isascii() or _is_spelled(value)
-    if kind is dict:
-        return all(type(name) is str and name.isascii() and _is_simple(each) for name, each in value.items())
-    if kind is list:
-        return all(map(_is_simple, value))
-    return kind is bool or value is None or (kind is int and -strict.MAX_INT <= value <= strict.MAX_INT)
-
-
-def _is_spelled(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return jcs.spell(value).decode()

@@ -6,6 +6,8 @@ exactly; depth to 64, well under what the encoder can write again (254).
 
 import json
 import re
+from collections.abc import Callable
+from functools import cache
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -44,8 +46,13 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
-"""Made once: `json.loads` makes a new one at each call with hooks."""
+Whole = Callable[[str], int | float]
+
+
+@cache
+def _decoder(whole: Whole | None) -> json.JSONDecoder:
+    """Made once: `json.loads` makes a new one at each call with hooks."""
+    return json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_int=whole)
 
 
 def step(path: str, key: str) -> str:
@@ -127,11 +134,14 @@ def check(value: Any, what: str) -> Any:
     return value
 
 
-def parse(raw: bytes, what: str) -> Any:
-    """The plain value of strict JSON bytes; FaultyInputError (begun by `what`) for anything else."""
+def parse(raw: bytes, what: str, whole: Whole | None = None) -> Any:
+    """The plain value of strict JSON bytes; FaultyInputError (begun by `what`) for anything else.
+
+    `whole` reads the digits of whole numbers where not all are to be integers.
+    """
     try:
         text = raw.decode("utf-8")
-        value = _DECODER.decode(text)
+        value = _decoder(whole).decode(text)
     except UnicodeDecodeError as error:
         raise FaultyInputError(what, (f"not UTF-8 at byte {error.start}",)) from None
     except RecursionError:
@@ -141,20 +151,22 @@ def parse(raw: bytes, what: str) -> Any:
     return check(value, what)
 
 
-def parse_own(raw: bytes, what: str) -> Any:
+def parse_own(raw: bytes, what: str, whole: Whole | None = None) -> Any:
     """The same door for bytes that our own encoder should have written, compact or pretty.
 
     Bytes that encode again to themselves cannot hold a key twice, a NaN or a lone surrogate, so only what
-    is left is looked for; all others take the slow way. Depth and integer size are held by the records.
+    is left is looked for; all others take the slow way. Depth and integer size are held by the records, and
+    here where `whole` has a say.
     """
     try:
         value = orjson.loads(raw)
         form = PRETTY if raw.endswith(b"\n") else None
-        if orjson.dumps(value, option=form) == raw and b"\\u0000" not in raw:
+        is_own = orjson.dumps(value, option=form) == raw and b"\\u0000" not in raw
+        if is_own and (whole is None or _is_fit(value, 0)):
             return value
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
-    return parse(raw, what)
+    return parse(raw, what, whole)
 
 
 def plain(text: str) -> str:

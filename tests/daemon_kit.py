@@ -53,11 +53,13 @@ class Daemon:
             (self.workflows / f"{name}.toml").write_text(text)
             (self.workflows / f"{name}.toml").chmod(0o644)
         self.process: subprocess.Popen[bytes] | None = None
+        self.python = sys.executable
+        """Whose daemon and client it is from the next start on."""
 
     def command(self, *more: str) -> list[str]:
         folders = {"state": self.state, "socket": self.socket, "workflows": self.workflows}
         flags = [f"--{name}={place}" for name, place in folders.items()]
-        return [sys.executable, "-m", "resumed.daemon.main", "serve", *flags, *more]
+        return [self.python, "-m", "resumed.daemon.main", "serve", *flags, *more]
 
     def start(self) -> None:
         log = (self.root / "log").open("ab")
@@ -74,7 +76,7 @@ class Daemon:
     def ask(self, *words: str, within: float = 0, **more: Any) -> subprocess.CompletedProcess[str]:
         """One `resumectl`; with `within`, again while nobody answers."""
         deadline = time.monotonic() + within
-        command = [sys.executable, "-m", "resumed.daemon.cli", f"--socket={self.socket}", *words]
+        command = [self.python, "-m", "resumed.daemon.cli", f"--socket={self.socket}", *words]
         while True:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
             if ran.returncode != 3 or time.monotonic() > deadline:

@@ -7,10 +7,11 @@ that could mean two questions, or that names the job alone, means none.
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 from attrs import frozen
 
-from resumed.schemas import strict
+from resumed.schemas import jcs
 from resumed.schemas.approvals import ApprovalRule, Gate
 from resumed.schemas.askviews import AskKind, AskRow
 from resumed.schemas.durations import spell
@@ -247,10 +248,14 @@ def words(effect: Effect) -> str:
 
 @lru_cache(maxsize=16_384)
 def _arguments(text: str) -> str:
-    values = strict.parse_own(text.encode(), "cannot tell what is asked for")
+    values = jcs.read(text, "cannot tell what is asked for")
     pairs = values.items() if isinstance(values, dict) else ()
-    plain = [f"{name}={value}" for name, value in pairs if not isinstance(value, dict | list)]
+    plain = [f"{name}={_spelled(value)}" for name, value in pairs if not isinstance(value, dict | list)]
     return ", ".join(plain)[: MOST_WORDS + 1]  # what is made of others is too long for a line
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else jcs.spell(value).decode()
 
 
 def said(snapshot: Snapshot) -> str:

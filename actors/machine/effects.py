@@ -5,7 +5,7 @@ that row alone. A step that asks anew in the same occurrence finds its rows agai
 it asks for otherwise takes the place of what it had asked for, under the next ordinal.
 """
 
-from resumed.schemas import decisions, keys, strict
+from resumed.schemas import decisions, jcs, keys
 from resumed.schemas.approvals import Facts, Policy
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.job import Artifact, Item, ItemState
@@ -48,7 +48,7 @@ def problem(draft: Draft, unit: Item, decided: decisions.Decided, kept: tuple[Ar
         if contract is None:
             return f"step {unit.at} asks for {call.tool!r}, which its workflow does not declare"
         try:
-            strict.check_json_text(call.unbound, "")
+            jcs.read(call.unbound, "")
             keys.fingerprint(_drawn(unit, call, contract, ()), contract)
         except FaultyInputError as error:
             return str(

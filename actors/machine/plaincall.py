@@ -8,7 +8,7 @@ not know holds its default.
 
 from attrs import frozen
 
-from resumed.schemas import decisions, events, keys, strict
+from resumed.schemas import decisions, events, jcs, keys, strict
 from resumed.schemas.errors import FaultyInputError
 from resumed.schemas.instant import Instant, later, reached
 from resumed.schemas.job import Item, ItemState, Next, Try
@@ -171,7 +171,7 @@ def find_call(snapshot: Snapshot, event: events.Returned, now: Instant) -> Calli
         return None
     try:
         fingerprint = keys.fingerprint_of(tool, call.arguments)
-        strict.check_json_text(call.unbound, "")
+        jcs.read(call.unbound, "")
         for text in answer.state.values():
             strict.check_json_text(text, "")
     except FaultyInputError:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from resumed.schemas import keys, strict
+from resumed.schemas import jcs, keys, strict
 from resumed.schemas.decisions import Offer
 from resumed.schemas.errors import AuthorError, FaultyInputError
 from resumed.schemas.frames import CallGiven, Run
@@ -198,7 +198,7 @@ def rebuild(kind: type, call: CallGiven, folder: str) -> Any:
     what = f"cannot rebuild {call.effect}"
     words: dict[str, Any] = {}
     for text in (call.arguments, call.unbound):
-        found = strict.parse_own(text.encode(), what)
+        found = jcs.read(text, what)
         if twice := words.keys() & found.keys():
             raise AuthorError(f"{what}: {min(twice)} is said to bind and not to bind")
         words |= found

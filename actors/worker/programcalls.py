@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from attrs import evolve, field, frozen
 
-from resumed.schemas import keys, strict, templates, workfloweffects, workflowhttp
+from resumed.schemas import jcs, keys, templates, workfloweffects, workflowhttp
 from resumed.schemas.frames import CallGiven
 from resumed.schemas.job import Artifact
 from resumed.schemas.programeffects import HttpAsk, HttpSend, ProgramEffect
@@ -143,9 +143,9 @@ class Stored:
         self._given = given
         self._artifacts = artifacts
         self._scratch = scratch
-        found = strict.parse_own(given.arguments.encode(), _ARGUMENTS)
+        found = jcs.read(given.arguments, _ARGUMENTS)
         self._call: dict[str, Any] = found if isinstance(found, dict) else {}
-        unbound = strict.parse_own(given.unbound.encode(), _ARGUMENTS)
+        unbound = jcs.read(given.unbound, _ARGUMENTS)
         texts = {name: text for name, text in unbound.items() if isinstance(text, str)}
         texts |= _flat(self._call)  # what binds is never another's word
         self._digests = {name: text for name, text in texts.items() if workfloweffects.is_bytes(name)}
