@@ -338,6 +338,8 @@ class JobActor:
                 wait = min(wait * 2, RETRY_MOST)
         self.entry.trouble = ""
         self._adopt(recovered.snapshot)
+        # What the lost line would have let go has no place any more, where it is drawn up again.
+        self.house.workshop.sends.settle(self.entry, self.snapshot)
         if began:
             # The log that failed cannot say that another one follows; a checkpoint does.
             await self._checkpoint(SYNC_FAILED, fill=True, reload=False)

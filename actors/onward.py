@@ -63,7 +63,7 @@ def _step(snapshot: Snapshot, event: events.Returned, previous: str, now: Instan
     if going is None:
         return None
     sequence = snapshot.sequence + 1
-    spelled = plainlines.of_step(going, sequence, snapshot.epoch, previous, now)
+    spelled = plainlines.spell(going, sequence, snapshot.epoch, previous, now)
     if spelled is None:
         return None
     after = plain.after(snapshot, going, sequence, now)
@@ -74,13 +74,13 @@ def _call(
     sends: Sends, entry: JobEntry, snapshot: Snapshot, event: events.Returned, previous: str, now: Instant
 ) -> Turn | None:
     calling = plaincall.find_call(snapshot, event, now)
-    if calling is None:
-        return None
+    if calling is None or not sends.has_room(entry, calling.contract):
+        return None  # where there is no place at its target, the law says what becomes of it
     sequence = snapshot.sequence + 1
-    spelled = plainlines.of_call(calling, sequence, snapshot.epoch, previous, now)
-    # Its place is taken last: where there is none, the law says what becomes of the call.
-    if spelled is None or not sends.place(entry, calling.errand, calling.contract):
+    spelled = plainlines.spell(calling, sequence, snapshot.epoch, previous, now)
+    if spelled is None:
         return None
+    sends.place(entry, calling.errand, calling.contract)
     after = plaincall.after_call(snapshot, calling, sequence, now)
     return Onward(sequence, *spelled, calling.errand, _until(after, calling.errand, now)), after
 
@@ -90,7 +90,7 @@ def _landing(snapshot: Snapshot, event: events.Returned, previous: str, now: Ins
     if landing is None:
         return None
     sequence = snapshot.sequence + 1
-    spelled = plainlines.of_landing(landing, sequence, snapshot.epoch, previous, now)
+    spelled = plainlines.spell(landing, sequence, snapshot.epoch, previous, now)
     if spelled is None:
         return None
     after = plaincall.after_landing(snapshot, landing, sequence, now)
@@ -105,12 +105,12 @@ def _until(after: Snapshot, row: Try | Errand, now: Instant) -> Instant | None:
 def go_on(house: acting.House, entry: JobEntry, snapshot: Snapshot, row: Try | Errand, now: Instant) -> bool:
     """What `acting.act` does once such a line is in force, where what it ended is all that runs."""
     running, workshop = entry.running, house.workshop
-    if len(running) != 1 or entry.placing or entry.stopping or workshop.sends.waits(entry):
+    if len(running) != 1 or entry.placing or entry.stopping:
         return acting.act(house, entry, snapshot, now)
     (before,) = running
     name = opened.name_of(row)
     if before != (name, row.number):
         workshop.run(entry, snapshot, name)
         workshop.ended(entry, *before)
-        workshop.sends.settle(entry, snapshot)
-    return False
+    workshop.sends.settle(entry, snapshot)
+    return not house.draining and workshop.sends.claim(entry, snapshot, now)

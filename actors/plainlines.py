@@ -4,6 +4,7 @@ Byte for byte what `line_io.spell_line` makes of the line that the law at large 
 meets one, it is held to that.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from resumed.schemas import codec, line_io
@@ -26,8 +27,22 @@ _FIXED = (
 _of_position, _BARE = others(Item, *_FIXED)
 
 
-def of_step(going: plain.Going, sequence: int, epoch: int, previous: str, now: Instant) -> Spelled | None:
-    """The line of a plain step; None where it would be refused, or a field is set that is seldom so."""
+def spell(
+    found: plain.Going | plaincall.Calling | plaincall.Landing,
+    sequence: int,
+    epoch: int,
+    previous: str,
+    now: Instant,
+) -> Spelled | None:
+    """The line of what a turn comes to; None where it would be refused, or says more than most."""
+    try:
+        return _OF[type(found)](found, sequence, epoch, previous, now)
+    except OverflowError:
+        return None  # an instant that has no date
+
+
+def _of_step(going: plain.Going, sequence: int, epoch: int, previous: str, now: Instant) -> Spelled | None:
+    """The line of a plain step."""
     if not _is_bare(going.position, going.row.step, going.permitted):
         return None
     at = _moment(now)
@@ -41,7 +56,7 @@ def of_step(going: plain.Going, sequence: int, epoch: int, previous: str, now: I
     return _line(sequence, epoch, previous, at, entry)
 
 
-def of_call(
+def _of_call(
     calling: plaincall.Calling, sequence: int, epoch: int, previous: str, now: Instant
 ) -> Spelled | None:
     """The same of a plain call that is asked for, and goes."""
@@ -86,7 +101,7 @@ def of_call(
     return _line(sequence, epoch, previous, at, entry)
 
 
-def of_landing(
+def _of_landing(
     landing: plaincall.Landing, sequence: int, epoch: int, previous: str, now: Instant
 ) -> Spelled | None:
     """The same of the landing of one."""
@@ -107,6 +122,13 @@ def of_landing(
     decision = {"by": "machine", "rule": f"effect {effect.id}", "choice": plaincall.LANDED}
     entry = {"transition": "effect", "decision": decision, "changes": changes}
     return _line(sequence, epoch, previous, at, entry)
+
+
+_OF: dict[type, Callable[[Any, int, int, str, Instant], Spelled | None]] = {
+    plain.Going: _of_step,
+    plaincall.Calling: _of_call,
+    plaincall.Landing: _of_landing,
+}
 
 
 def _is_bare(position: Item, step: str, permitted: Next | None) -> bool:

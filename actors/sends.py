@@ -53,10 +53,6 @@ class Sends:
             self._slots.want(job.id, entry.digest, snapshot.contract, rank, errand=True)
         return begins
 
-    def waits(self, entry: JobEntry) -> bool:
-        """Whether the job waits for a place at a target, or is called to one."""
-        return self.targets.is_waiting(entry.id)
-
     def choose(
         self, entry: JobEntry, adopted: Snapshot, tentative: Snapshot, worker: str, now: Instant
     ) -> str | None:
@@ -94,13 +90,13 @@ class Sends:
             self.targets.take(key_of(entry.id, row), needs.target)
         return True
 
-    def place(self, entry: JobEntry, row: Errand, contract: ToolContract) -> bool:
-        """The same for the one errand that a plain call opens, which is a send."""
-        needs = wish(contract)
-        if not self.targets.has_place(entry.id, needs):
-            return False
-        self.targets.take(key_of(entry.id, row), needs.target)
-        return True
+    def has_room(self, entry: JobEntry, contract: ToolContract) -> bool:
+        """Whether the job may send a call of the tool now."""
+        return self.targets.has_place(entry.id, wish(contract))
+
+    def place(self, entry: JobEntry, row: Errand, contract: ToolContract) -> None:
+        """Keep a place for the one errand that a plain call opens, as `reserve` does."""
+        self.targets.take(key_of(entry.id, row), wish(contract).target)
 
     def settle(self, entry: JobEntry, snapshot: Snapshot) -> None:
         """Places are kept for what is open, or still in a worker's hands, and for nothing else."""

@@ -76,12 +76,6 @@ class Targets:
         """Whether the job is known to want calls, or has some under way."""
         return job in self._jobs
 
-    def is_waiting(self, job: str) -> bool:
-        """Whether the job waits for a place, or one is kept for it."""
-        if job not in self._jobs:
-            return False
-        return any(job in line.waiting or job in line.called for line in self._lines.values())
-
     def has_place(self, job: str, wish: Wish, instead: Key | None = None) -> bool:
         """Whether the job may call now; `instead` is a call of its own that is over with the same commit."""
         line = self._lines.get(wish.target)

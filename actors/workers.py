@@ -33,7 +33,8 @@ PROTOCOL = "protocol"
 """The code of the trouble that a worker of another protocol is, and of the hold of jobs that wait for it."""
 MAX_WAITING = 64 * 1024 * 1024
 """Bytes kept for a worker that does not read; past it the worker is ended as faulty."""
-_AT_ONCE = 64 * 1024
+_READ = 64 * 1024  # for more, each read would have its memory mapped and unmapped under all threads
+_WRITE = 256 * 1024
 _ROUNDS = 1024  # reads of what a worker left in its socket, far more than a socket holds
 _LEAVING = 5.0  # how long a worker may live after it closed its socket
 _STUCK = 10.0  # how long a keeper may take over a kill order before it is killed itself, then over that
@@ -209,7 +210,7 @@ class WorkerProcess:
     def _write_some(self) -> bool:
         """Write what the socket takes; False when there is nobody to write to."""
         try:
-            sent = self._socket.send(memoryview(self._waiting)[:_AT_ONCE]) if self._waiting else 0
+            sent = self._socket.send(memoryview(self._waiting)[:_WRITE]) if self._waiting else 0
         except BlockingIOError:
             return True
         except OSError:
@@ -231,7 +232,7 @@ class WorkerProcess:
     def _take(self) -> bool | None:
         """Hand over what is there: True after bytes, False when there are none now, None at the end."""
         try:
-            raw = self._socket.recv(_AT_ONCE)
+            raw = self._socket.recv(_READ)
         except BlockingIOError:
             return False
         except OSError:

@@ -1,7 +1,7 @@
 """RFC 8785 texts: the one spelling of a JSON value that fingerprints and keys are of, written and read back.
 
 All its numbers are doubles, so one such as 1e16 is spelled without a point or an exponent, like a whole
-number beyond those that JSON readers keep exactly. Reading takes it for what it is, whatever stands beside it.
+number beyond those that JSON readers keep exactly. Reading takes it for what it is, whatever is beside it.
 """
 
 from typing import Any

@@ -122,13 +122,9 @@ def test_a_limit_of_time_is_looked_at_when_it_comes(
 class Workshop:
     """Writes down what is begun and ended."""
 
-    def __init__(self, waits: bool = False) -> None:
+    def __init__(self) -> None:
         self.did: list[str] = []
-        self.sends: Any = SimpleNamespace(
-            waits=lambda _: waits,
-            settle=lambda *_: None,
-            claim=lambda *_: False,
-        )
+        self.sends: Any = SimpleNamespace(settle=lambda *_: None, claim=lambda *_: False)
 
     def run(self, entry: JobEntry, snapshot: Snapshot, unit: str) -> None:
         row = opened.row(snapshot, unit)
@@ -151,7 +147,9 @@ def test_it_begins_and_ends_what_the_long_way_does(running: tuple[str, ...], lon
     row = play.snapshot.tries[""]
     for number in running:
         entry.running["", int(number)] = "w"
-    workshop = Workshop(waits=long)
+    if long:
+        entry.stopping.add(("", 9))
+    workshop = Workshop()
     house = cast(Any, SimpleNamespace(workshop=workshop, draining=False))
 
     assert not onward.go_on(house, entry, play.snapshot, row, play.now)
@@ -241,6 +239,7 @@ def test_one_call_after_the_other(onward_turns: Turns, calls: list[Any]) -> None
         assert event.answer == entry.answers[event.unit, event.number]
         assert not onward.go_on(house, entry, snapshot, line.row, play.now)
         assert ({("", snapshot.tries[""].number): "w"}, []) == (entry.running, sends.targets.kept(entry.id))
+        assert entry.id not in sends.targets
     assert before + 2 * len(calls) == len(onward_turns)
     ran = [did.split()[0] for did in house.workshop.did]
     assert ran == ["run", "ended"] * 2 * len(calls)

@@ -25,6 +25,7 @@ GOES_ON: dict[str, Any] = {
 ANSWER: dict[str, Any] = GOES_ON["answer"]
 ANYTHING_ELSE: dict[str, dict[str, Any]] = {
     "an unknown key": GOES_ON | {"more": 1},
+    "in another order": {key: GOES_ON[key] for key in ("item", "number", "job", "epoch", "answer")},
     "a missing key": {key: value for key, value in GOES_ON.items() if key != "item"},
     "a number for a text": GOES_ON | {"job": 1},
     "a truth for a number": GOES_ON | {"epoch": True},
@@ -197,6 +198,7 @@ CALL = frames.CallGiven(
     fingerprint="f",
     arguments="{}",
 )
+OUTCOME = frames.Outcome(effect="e", tool="t", state=EffectState.CONFIRMED)
 SELDOM: dict[str, dict[str, Any]] = {
     "kept": {"kept": "/kept"},
     "outputs": {"outputs": (ARTIFACT,)},
@@ -211,6 +213,7 @@ SELDOM: dict[str, dict[str, Any]] = {
     "an answer": {"given": frames.Given(answer="yes")},
     "a text": {"given": frames.Given(text=ARTIFACT, editor="anna")},
     "nothing given": {"given": frames.Given()},
+    "outcomes and an answer": {"given": frames.Given(outcomes=(OUTCOME,), answer="yes")},
     "a call with bytes": {"call": evolve(CALL, bodies=(ARTIFACT,))},
     "what was observed": {"call": evolve(CALL, observed="7")},
     "a call with sources": {"call": evolve(CALL, sources=(Source(path="/a"),))},
@@ -243,6 +246,7 @@ NO_RUN: dict[str, dict[str, Any]] = {
     },
     "a call with more": {"call": codec.to_plain(CALL) | {"more": 1}},
     "outcomes of no list": {"given": {"outcomes": {}}},
+    "outcomes and more": {"given": {"outcomes": [codec.to_plain(OUTCOME)], "answer": "yes"}},
     "an outcome of no state": {"given": {"outcomes": [{"effect": "e", "tool": "t"}]}},
     "an outcome of another": {"given": {"outcomes": [{"effect": "e", "tool": "t", "state": "lost"}]}},
     "an outcome of a list": {"given": {"outcomes": [{"effect": "e", "tool": "t", "state": []}]}},

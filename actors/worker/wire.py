@@ -7,7 +7,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-_AT_ONCE = 64 * 1024
+_READ = 64 * 1024  # for more, each read would have its memory mapped and unmapped
+_WRITE = 256 * 1024
 
 
 class Wire:
@@ -24,7 +25,7 @@ class Wire:
         self._socket = connection
         self._on_line = on_line
         self._on_end = on_end
-        self._received = b""
+        self._received = bytearray()
         self._waiting = bytearray()
         self._sent = asyncio.Event()
         self._sent.set()
@@ -39,7 +40,7 @@ class Wire:
 
     def _read(self) -> None:
         try:
-            raw = self._socket.recv(_AT_ONCE)
+            raw = self._socket.recv(_READ)
         except BlockingIOError:
             return
         except OSError:
@@ -48,7 +49,12 @@ class Wire:
             self._loop.remove_reader(self._socket)
             self._on_end()
             return
-        *lines, self._received = (self._received + raw if self._received else raw).split(b"\n")
+        if b"\n" not in raw:
+            self._received += raw  # looked through once it is whole
+            return
+        *lines, rest = raw.split(b"\n")
+        lines[0] = bytes(self._received) + lines[0]
+        self._received = bytearray(rest)
         for line in lines:
             self._on_line(line)
 
@@ -81,7 +87,7 @@ class Wire:
         try:
             while self._waiting:
                 with memoryview(self._waiting) as waiting:
-                    sent = self._socket.send(waiting[:_AT_ONCE])
+                    sent = self._socket.send(waiting[:_WRITE])
                 del self._waiting[:sent]
         except BlockingIOError:
             return False

@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field
 
 from resumed.actors import job as jobs
-from resumed.actors import onward, plainlines, verdicts, workshop
+from resumed.actors import onward, plainlines, sends, verdicts, workshop
 from resumed.actors.entry import Stage
 from resumed.actors.machine.limits import BUDGET
 from resumed.schemas import codec, decisions, frames
@@ -48,6 +48,20 @@ class Told:
     did: dict[str, int] = field(factory=dict)
     ends: dict[str, int] = field(factory=dict)
     broken: list[str] = field(factory=list)
+
+
+PLACES: list[tuple[Any, str]] = [
+    (verdicts, "transition"),
+    (jobs.JobActor, "_adopt"),
+    (jobs.JobActor, "act"),
+    (workshop.Workshop, "run"),
+    (workshop.Workshop, "stop"),
+    (workshop.Workshop, "ended"),
+    (plainlines, "spell"),
+    (sends.Sends, "place"),
+    (onward, "go_on"),
+]
+"""Where an actor may die: before and after each of these."""
 
 
 class Story:
@@ -199,19 +213,7 @@ class Story:
     @contextmanager
     def dying_actors(self, weather: Weather) -> Iterator[None]:
         """Now and then an actor dies: before or after it decides, adopts or acts."""
-        places: list[tuple[Any, str]] = [
-            (verdicts, "transition"),
-            (jobs.JobActor, "_adopt"),
-            (jobs.JobActor, "act"),
-            (workshop.Workshop, "run"),
-            (workshop.Workshop, "stop"),
-            (workshop.Workshop, "ended"),
-            (plainlines, "of_step"),
-            (plainlines, "of_call"),
-            (plainlines, "of_landing"),
-            (onward, "go_on"),
-        ]
-        kept = [(owner, name, getattr(owner, name)) for owner, name in places]
+        kept = [(owner, name, getattr(owner, name)) for owner, name in PLACES]
 
         def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
             def mortal(*args: Any, **kwargs: Any) -> Any:
