@@ -8,6 +8,7 @@ through what waits for people.
 
 from collections.abc import Collection, Iterable, Iterator
 
+from .instant import Instant
 from .ledger import SETTLED, Effect, EffectState
 
 FOLDED = 64
@@ -21,6 +22,19 @@ def is_live(effect: Effect) -> bool:
     return effect.state not in SETTLED
 
 
+def lapse(effect: Effect) -> Instant | None:
+    """When the round in which it is asked about is over; None where that is no matter of time."""
+    if effect.state is not EffectState.PROPOSED or effect.gate is None:
+        return None
+    return effect.gate.until
+
+
+def _earlier(one: Instant | None, other: Instant | None) -> Instant | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return other if other.wall < one.wall else one
+
+
 def _with(names: frozenset[str], name: str, wanted: bool) -> frozenset[str]:
     if (name in names) is wanted:
         return names
@@ -30,7 +44,7 @@ def _with(names: frozenset[str], name: str, wanted: bool) -> frozenset[str]:
 class EffectTable:
     """Effects by id, in order. Never mutated after creation."""
 
-    __slots__ = ("_base", "_live", "_new", "_over", "_places", "held", "unsettled")
+    __slots__ = ("_base", "_first", "_is_known", "_live", "_new", "_over", "_places", "held", "unsettled")
 
     def __init__(self, effects: Iterable[Effect] = ()) -> None:
         self._base: dict[str, Effect] = {}
@@ -50,6 +64,9 @@ class EffectTable:
         self.held = frozenset(row.id for row in self._base.values() if row.hold is not None)
         """The ids of those that a person must say something about, whatever their state."""
         self._live = frozenset(row.id for row in self._base.values() if is_live(row))
+        self._first: Instant | None = None
+        """When the first of the rounds is over, where that is known."""
+        self._is_known = False
 
     def __len__(self) -> int:
         return len(self._base) + self._new
@@ -86,6 +103,16 @@ class EffectTable:
         """Those about which something may be due (`is_live`), in order."""
         return self._in_order(self._live)
 
+    def first_lapse(self) -> Instant | None:
+        """When the first round in which one of them is asked about is over; None when none will be. It is
+        looked for through all that are open only after the first one has changed."""
+        if not self._is_known:
+            self._first = None
+            for name in self.unsettled:
+                self._first = _earlier(self._first, lapse(self[name]))
+            self._is_known = True
+        return self._first
+
     def is_live_only_in(self, names: Collection[str]) -> bool:
         """Whether all that something may be due about are among these."""
         return all(name in names for name in self._live)
@@ -105,8 +132,15 @@ class EffectTable:
         new = EffectTable.__new__(EffectTable)
         base, over, count = self._base, dict(self._over), self._new
         unsettled, held, live = self.unsettled, self.held, self._live
+        first, is_known = self._first, self._is_known
         for effect in effects:
             name = effect.id
+            if is_known:
+                before, now = over.get(name) or base.get(name), lapse(effect)
+                was = None if before is None else lapse(before)
+                # The first one may be over: the next is looked for when it is asked for.
+                is_known = was is None or was is not first or was is now
+                first = _earlier(first, now)
             count += name not in over and name not in base
             over[name] = effect
             unsettled = _with(unsettled, name, effect.state not in SETTLED)
@@ -117,4 +151,5 @@ class EffectTable:
         new._base, new._over, new._new = base, over, count
         new._places = self._places if base is self._base else []
         new.unsettled, new.held, new._live = unsettled, held, live
+        new._first, new._is_known = first, is_known
         return new

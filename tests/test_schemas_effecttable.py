@@ -1,6 +1,7 @@
 """The effect table is a persistent mapping that knows what is open; fingerprints cover all that binds."""
 
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -10,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resumed.schemas import codec, effecttable, keys
+from resumed.schemas.approvals import Gate
 from resumed.schemas.effecttable import EffectTable
 from resumed.schemas.errors import FaultyInputError
+from resumed.schemas.instant import Instant
 from resumed.schemas.ledger import SETTLED, Effect, EffectState, ToolContract
 
 BASE = make.effect()
+WHEN = Instant(wall=5, boot="b", up=5)
 TOOL = ToolContract(tool="cms.publish", version=3, target="cms", address="http://a", account="m")
 
 
@@ -44,6 +48,54 @@ def test_effect_table_refuses_a_row_twice() -> None:
 
     with pytest.raises(FaultyInputError, match="stands twice"):
         codec.decode(raw, EffectTable, "a table")
+
+
+UNTILS = [None, *(Instant(wall=wall, boot="b", up=wall) for wall in (3, 1, 2, 2, 9))]
+
+
+@pytest.mark.parametrize("folded", [0, 64])
+@given(
+    puts=st.lists(
+        st.tuples(
+            st.lists(
+                st.tuples(
+                    st.sampled_from("abcd"),
+                    st.sampled_from([EffectState.PROPOSED, EffectState.PROPOSED, EffectState.UNKNOWN]),
+                    st.sampled_from(UNTILS),
+                ),
+                max_size=3,
+            ),
+            st.booleans(),
+        )
+    )
+)
+def test_the_first_lapse_is_that_of_all_that_are_asked_about(folded: int, puts: list[Any]) -> None:
+    """Rounds that begin, end, and are put off, by one or many at a time, asked for now and then: the earliest
+    of those that stand."""
+    table, model = EffectTable(), dict[str, Effect]()
+    for rows, asks in puts:
+        found = [
+            evolve(BASE, id=name, state=state, gate=Gate(asked=WHEN, until=until))
+            for name, state, until in rows
+        ]
+        with mock.patch.object(effecttable, "FOLDED", folded):
+            table = table.put(found)
+        model |= {row.id: row for row in found}
+        ends = [row.gate.until for row in model.values() if row.state is EffectState.PROPOSED and row.gate]
+        first = min((end.wall for end in ends if end is not None), default=None)
+        if asks:
+            assert first == (None if (said := table.first_lapse()) is None else said.wall)
+    assert table.first_lapse() == EffectTable(model.values()).first_lapse()
+
+
+def test_what_stands_at_no_gate_never_lapses() -> None:
+    """A call that nobody is asked about, and one that is settled."""
+    gate = Gate(asked=WHEN, until=WHEN)
+    rows = [evolve(BASE, id="a", gate=None, state=EffectState.PROPOSED)]
+    rows.append(evolve(BASE, id="b", gate=gate, state=EffectState.CONFIRMED))
+
+    assert EffectTable(rows).first_lapse() is None
+    assert WHEN == EffectTable([evolve(BASE, gate=gate, state=EffectState.PROPOSED)]).first_lapse()
 
 
 CHANGES: dict[str, Callable[[Effect, ToolContract], tuple[Effect, ToolContract]]] = {

@@ -109,10 +109,7 @@ def _renewed(draft: Draft, effect: Effect, gate: Gate) -> Effect:
 
 def next_lapse(standing: Snapshot | Draft) -> Instant | None:
     """When the first of these rounds is over; None when none will be."""
-    ends = [
-        row.gate.until for row in _at_gate(standing) if row.gate is not None and row.gate.until is not None
-    ]
-    return min(ends, key=lambda at: at.wall, default=None)
+    return standing.effects.first_lapse()
 
 
 def extended(draft: Draft) -> None:
