@@ -107,8 +107,8 @@ class Answers:
         whole = method.over is Over.ALL
         holds = peer.permit.everywhere if whole else peer.permit.anywhere
         has = any(holds(role) for role in method.roles)
-        # Whoever has no role at all may still look at the jobs that are its own.
-        if not has and not (method.over is Over.JOB and method.role is Role.VIEWER):
+        # Whoever has no role at all may still look at the jobs that are its own, and say no to them.
+        if not has and not (method.over is Over.JOB and (method.role is Role.VIEWER or method.own)):
             raise _lacking(call, peer, f"{_either(method)}{' over every job' if whole else ''}")
         if call.upgrade:
             raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="upgrade")
@@ -133,7 +133,8 @@ class Answers:
             permit.everywhere(role) or (found.whose is not None and permit.over(role, found.whose))
             for role in method.roles
         )
-        if not over:
+        mine = method.own and found.whose is not None and found.whose.uid == permit.uid
+        if not (over or mine):
             raise _lacking(call, peer, f"{_either(method)} over job {found.job}")
         if found.aside is not None and not method.aside:
             raise _RefusedError(found.aside)

@@ -94,7 +94,8 @@ def interface_text() -> str:
         if method.stream is not None:
             said = inspect.getdoc(method.stream) or ""
             more = "# Needs `more`.\n" if method.serve is None else f"# With `more`: {said.splitlines()[0]}\n"
-        who = f"# Needs the role {' or '.join(role.value for role in method.roles)}.\n"
+        mine = ", or that the job is your own" if method.own else ""
+        who = f"# Needs the role {' or '.join(role.value for role in method.roles)}{mine}.\n"
         methods.append(f"{_comment(method.doc)}{who}{more}method {name}{takes} -> {gives}")
     errors = [
         f"# {said}\nerror {name.rpartition('.')[2]} ({fields})" for name, (fields, said) in ERRORS.items()

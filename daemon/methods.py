@@ -90,6 +90,8 @@ class Method:
     """Afterwards there is no job of that name any more."""
     also: tuple[Role, ...] = ()
     """Roles that do as well."""
+    own: bool = False
+    """Whoever handed the job in may, too, whatever its roles: a no to what it asked for itself."""
     people: bool = False
     """People decide so about effects, drafts and questions: no process of a job may, of whichever job."""
 
@@ -134,8 +136,10 @@ METHODS = {
     "Asked": Method(Role.VIEWER, Over.JOB, SubjectAsked, AskedAnswer, api_asks.ask),
     "Tools": Method(Role.VIEWER, Over.ANY, Nothing, ToolsAnswer, api_asks.tools),
     "Approve": Method(Role.APPROVER, Over.JOB, ApproveAsked, ToldAnswer, api_asks.approve, people=True),
-    "Deny": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.deny, people=True),
-    "SendBack": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.send_back, people=True),
+    "Deny": Method(Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.deny, own=True, people=True),
+    "SendBack": Method(
+        Role.APPROVER, Over.JOB, DenyAsked, ToldAnswer, api_asks.send_back, own=True, people=True
+    ),
     "Revoke": Method(
         Role.APPROVER, Over.JOB, RevokeAsked, ToldAnswer, api_asks.revoke, also=OPERATOR, people=True
     ),

@@ -25,13 +25,15 @@ WHO = {
     "auditor": (ANNA, (Scope(Role.AUDITOR),), 1, OUTSIDE),
     "submitter": (ANNA, (Scope(Role.SUBMITTER),), 1, OUTSIDE),
     "stranger": (ANNA, (), 1, OUTSIDE),
+    # Whose job it is, and whose grant was taken back.
+    "former": (ANNA, (), ANNA, OUTSIDE),
     # Even as root: a process of the job itself, and one that nobody can place.
     "job": (0, Grants(OWN).permit(0, ()).scopes, 1, Placement(False, frozenset({"attic"}), "its own")),
     "unplaced": (0, Grants(OWN).permit(0, ()).scopes, 1, Placement(False, why="it has ended")),
 }
 
 HOUSE = "root daemon owner operator approver auditor submitter job unplaced"
-LOOK = "root daemon owner operator approver auditor job unplaced"
+LOOK = "root daemon owner former operator approver auditor job unplaced"
 STEER = "root daemon operator"
 DECIDE = "root daemon approver"
 MAY = {
@@ -66,10 +68,11 @@ MAY = {
     "Reload": STEER,
     "Settle": STEER,
     "Approve": DECIDE,
-    "Deny": DECIDE,
-    "SendBack": DECIDE,
+    # A no to what it asked for itself is anybody's.
+    "Deny": f"{DECIDE} owner former",
+    "SendBack": f"{DECIDE} owner former",
     "Revoke": "root daemon operator approver",
-    "Answer": "root daemon owner operator approver auditor",
+    "Answer": "root daemon owner former operator approver auditor",
 }
 
 

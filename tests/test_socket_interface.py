@@ -93,7 +93,9 @@ def test_every_record_is_in_the_text() -> None:
     for name, method in METHODS.items():
         assert [each.name for each in attrs.fields(method.takes)] == list(found[name].in_type.fields)
         assert [each.name for each in attrs.fields(method.gives)] == list(found[name].out_type.fields)
-        assert f"Needs the role {' or '.join(role.value for role in method.roles)}." in found[name].doc
+        roles = " or ".join(role.value for role in method.roles)
+        mine = ", or that the job is your own" if method.own else ""
+        assert f"Needs the role {roles}{mine}." in found[name].doc
         assert ("`more`" in found[name].doc) == (method.stream is not None)
 
 
