@@ -64,7 +64,7 @@ class Answers:
                 return varlink.spell_answer(self._about_the_service(call))
             method, asked = await self._asked(call, peer)
             assert method.serve is not None
-            return _spell(call, await method.serve(self.desk, peer, asked))
+            return _spell(call, _heard(call, peer, method, await method.serve(self.desk, peer, asked)))
         except Exception as error:  # noqa: BLE001  # one call's failure must not end the daemon
             return varlink.spell_fault(_fault_of(error, call))
 
@@ -77,7 +77,7 @@ class Answers:
             method, asked = await self._asked(call, peer)
             if method.stream is None:
                 assert method.serve is not None
-                yield _spell(call, await method.serve(self.desk, peer, asked))
+                yield _spell(call, _heard(call, peer, method, await method.serve(self.desk, peer, asked)))
                 return
             async with aclosing(method.stream(self.desk, peer, asked)) as answers:
                 async for answer, goes_on in answers:
@@ -109,7 +109,7 @@ class Answers:
         has = any(holds(role) for role in method.roles)
         # Whoever has no role at all may still look at the jobs that are its own, and say no to them.
         if not has and not (method.over is Over.JOB and (method.role is Role.VIEWER or method.own)):
-            raise _lacking(call, peer, f"{_either(method)}{' over every job' if whole else ''}")
+            raise _lacking(call, peer, method, " over every job" if whole else "")
         if call.upgrade:
             raise _FaultError(varlink.ERROR_INVALID_PARAMETER, parameter="upgrade")
         if method.serve is None and not call.more:
@@ -127,7 +127,8 @@ class Answers:
                 if left := await self.desk.jobs.left(peer.uid, asked.request, asked.job):
                     return left
             if not permit.anywhere(Role.VIEWER):
-                raise _lacking(call, peer, _either(method))
+                raise _lacking(call, peer, method)
+            _heard(call, peer, method, found)
             raise _RefusedError(found)
         over = any(
             permit.everywhere(role) or (found.whose is not None and permit.over(role, found.whose))
@@ -135,7 +136,7 @@ class Answers:
         )
         mine = method.own and found.whose is not None and found.whose.uid == permit.uid
         if not (over or mine):
-            raise _lacking(call, peer, f"{_either(method)} over job {found.job}")
+            raise _lacking(call, peer, method, f" over job {found.job}")
         if found.aside is not None and not method.aside:
             raise _RefusedError(found.aside)
         if method.people or DECIDING.intersection(method.roles):
@@ -172,12 +173,28 @@ class Answers:
                 raise _FaultError(varlink.ERROR_METHOD_NOT_FOUND, method=call.method)
 
 
+def _heard(call: Call, peer: Peer, method: Method, answer: Any) -> Any:
+    """The answer; that somebody tried to decide what it may not is written down."""
+    if method.people and isinstance(answer, Refusal):
+        _note(call, peer, answer.reason)
+    return answer
+
+
+def _note(call: Call, peer: Peer, why: str) -> None:
+    job = call.parameters.get("job")
+    about = job if isinstance(job, str) else "no job"
+    log.warning("The call %s about %s of uid %d was refused: %s.", call.method, about[:128], peer.uid, why)
+
+
 def _either(method: Method) -> str:
     return " or ".join(role.value for role in method.roles)
 
 
-def _lacking(call: Call, peer: Peer, what: str) -> _FaultError:
+def _lacking(call: Call, peer: Peer, method: Method, over: str = "") -> _FaultError:
+    what = f"{_either(method)}{over}"
     reason = f"user {peer.name} (uid {peer.uid}) has not the role {what}; the administrator grants it"
+    if method.people:
+        _note(call, peer, reason)
     return _FaultError(control.ERROR_NOT_PERMITTED, method=call.method, reason=reason)
 
 

@@ -49,10 +49,11 @@ async def ask(
     uid: int = ANNA,
     owner: int = 1,
     placement: Placement = OUTSIDE,
+    jobs: FakeJobs | None = None,
     **parameters: Any,
 ) -> dict[str, Any]:
     """The first answer to a call of a peer with these scopes, about the one job of workflow x."""
-    jobs = FakeJobs()
+    jobs = FakeJobs() if jobs is None else jobs
     jobs.uid, jobs.placement = owner, placement
     answers = Answers(Desk(jobs=jobs, shelf=FakeShelf()), "1")
     peer = Peer(pid=1, uid=uid, gid=uid, groups=(), name="anna", permit=Permit(uid, scopes))
