@@ -233,7 +233,7 @@ class JobActor:
         return self.journal.wants_checkpoint(self._checkpoint_size)
 
     def draw_plain(self, messages: list[Message]) -> Drawn | None:
-        """The same as `draw_up`, in one go; None where they are not one plain step."""
+        """The same as `draw_up`, in one go; None where they are not one plain step, or one plain call."""
         if len(messages) != 1 or type(event := messages[0].event) is not events.Returned:
             return None
         house = self.house

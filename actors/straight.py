@@ -68,7 +68,8 @@ class Actor(Protocol):
         ...
 
     def draw_plain(self, messages: list[Message]) -> Drawn | None:
-        """What the law makes of them now where they are one plain step, for which nothing is awaited."""
+        """What the law makes of them now where they are one plain step, or one plain call or its landing, for
+        which nothing is awaited."""
         ...
 
     def draw_up(self, messages: list[Message]) -> Drawn:

@@ -106,12 +106,15 @@ class EffectTable:
     def first_lapse(self) -> Instant | None:
         """When the first round in which one of them is asked about is over; None when none will be. It is
         looked for through all that are open only after the first one has changed."""
-        if not self._is_known:
-            self._first = None
-            for name in self.unsettled:
-                self._first = _earlier(self._first, lapse(self[name]))
-            self._is_known = True
-        return self._first
+        if self._is_known:
+            return self._first
+        first: Instant | None = None
+        for name in self.unsettled:
+            first = _earlier(first, lapse(self[name]))
+        # In this order, and whole: another thread may look at the same table.
+        self._first = first
+        self._is_known = True
+        return first
 
     def is_live_only_in(self, names: Collection[str]) -> bool:
         """Whether all that something may be due about are among these."""

@@ -7,6 +7,8 @@ other frame, and for one that does not hold: of that the converter says what is 
 
 from typing import Any
 
+from attrs import fields
+
 from . import strict
 from .decisions import Answer, Call, Decided, GoTo, Landed, Performing
 from .frames import CallGiven, Given, Outcome, Returned, Run
@@ -29,8 +31,7 @@ _OF_CALL = (
 )
 _of_call, _BARE_CALL = others(CallGiven, *_OF_CALL)
 _of_given, _BARE_GIVEN = others(Given, "outcomes")
-TIMEOUT = 30.0
-"""The default of a call's."""
+_TIMEOUT = fields(CallGiven).timeout.default
 
 
 def of_run(frame: Run) -> Plain | None:
@@ -92,7 +93,7 @@ def _call_of(call: CallGiven) -> Plain:
         plain["unbound"] = call.unbound
     if call.attempt:
         plain["attempt"] = call.attempt
-    if call.timeout != TIMEOUT:
+    if call.timeout != _TIMEOUT:
         plain["timeout"] = call.timeout
     if call.first:
         plain["first"] = True

@@ -120,12 +120,18 @@ def of_runs(monkeypatch: pytest.MonkeyPatch) -> Watched[frames.Run]:
     def written_twice(frame: frames.Run) -> dict[str, Any] | None:
         found = write(frame)
         if found is not None:
-            long = lambda: {"frame": "run", **codec.to_plain(frame)}  # noqa: E731
-            watched.note(frame, lambda: [(list(found.items()), list(long().items()))])
+            watched.note(
+                frame, lambda: [(list(found.items()), [("frame", "run"), *codec.to_plain(frame).items()])]
+            )
         return found
 
     monkeypatch.setattr(plainframes, "of_run", written_twice)
     return watched
+
+
+def _same(one: object, other: object) -> Pairs:
+    """As text, too: 1, 1.0 and True are equal, and are not the same."""
+    return [(one, other), (repr(one), repr(other))]
 
 
 def of_reads(monkeypatch: pytest.MonkeyPatch) -> Watched[object]:
@@ -136,9 +142,7 @@ def of_reads(monkeypatch: pytest.MonkeyPatch) -> Watched[object]:
         def read_twice(value: dict[str, Any]) -> Any:
             found = read(value)
             if found is not None:
-                # As text, too: 1, 1.0 and True are equal, and are not the same.
-                long = lambda: codec.from_plain(value, kind, "a frame")  # noqa: E731
-                watched.note(found, lambda: [(found, long()), (repr(found), repr(long()))])
+                watched.note(found, lambda: _same(found, codec.from_plain(value, kind, "a frame")))
             return found
 
         return read_twice

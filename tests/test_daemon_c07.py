@@ -94,7 +94,7 @@ def spelled(python: str) -> str:
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of another environment: this one's packages, but for its encoder."""
-    assert OTHER.is_dir(), f"{OTHER} is missing: ./dev setup makes it"
+    assert OTHER.is_dir(), f"{OTHER} is missing: ./dev test makes it"
     place = tmp_path_factory.mktemp("other")
     venv.create(place, symlinks=True)
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))

@@ -74,5 +74,4 @@ def test_a_life_is_the_same_whichever_way_it_goes(monkeypatch: pytest.MonkeyPatc
         assert differs is None, f"seed {seed}, {backend}"
         assert (len(one.did), told.did, told.broken) == (len(other.did), again.did, []), f"seed {seed}"
         quick += one.quick
-        assert 0 == other.quick
     assert quick > 40

@@ -87,19 +87,13 @@ def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | No
         or _of_job(snapshot) != _FREE
     ):
         return None
-    clocks = snapshot.clocks
     contract = snapshot.contract.step(decided.step)
     if (
-        clocks is None
-        or clocks.jumped is not None
-        or clocks.floor
-        or not reckoning.agree(clocks.known, now)
-        or snapshot.attempt is None
-        or contract is None
+        contract is None
         or contract.kind is not StepKind.JOB
         or snapshot.position.torn
         or snapshot.position.note
-        or limits.reached(snapshot, now)
+        or not is_steady(snapshot, now)
     ):
         return None
     try:
@@ -108,6 +102,20 @@ def find(snapshot: Snapshot, event: events.Returned, now: Instant) -> Going | No
     except FaultyInputError:
         return None
     return going(snapshot, answer.state, contract, row.worker, now)
+
+
+def is_steady(snapshot: Snapshot, now: Instant) -> bool:
+    """Whether the clocks are believed, an attempt is open, and no limit is reached: asked for both kinds of
+    quick turns."""
+    clocks = snapshot.clocks
+    return not (
+        clocks is None
+        or clocks.jumped is not None
+        or clocks.floor
+        or not reckoning.agree(clocks.known, now)
+        or snapshot.attempt is None
+        or limits.reached(snapshot, now)
+    )
 
 
 def going(

@@ -17,7 +17,7 @@ from resumed.schemas.records import others, replaced
 from resumed.schemas.snapshot import Changes, Decision, Entry, Snapshot
 from resumed.schemas.workflow import StepKind
 
-from . import effects, errands, limits, plain, reckoning
+from . import effects, errands, limits, plain
 
 _of_job, _FREE = others(Snapshot, *plain.KNOWN, "errands", "performances")
 _of_asking, _ALLOWED = others(events.Returned, "unit", "epoch", "number", "answer", "facts", "policies")
@@ -332,19 +332,11 @@ def after_landing(snapshot: Snapshot, landing: Landing, sequence: int, at: Insta
 
 
 def _goes_on(snapshot: Snapshot, now: Instant) -> bool:
-    """Whether nothing stands in the job's way, and its clocks are believed."""
-    clocks = snapshot.clocks
-    if (
-        clocks is None
-        or clocks.jumped is not None
-        or clocks.floor
-        or not reckoning.agree(clocks.known, now)
-        or snapshot.attempt is None
-        or _of_job(snapshot) != _FREE
-    ):
+    """Whether nothing stands in the job's way."""
+    if _of_job(snapshot) != _FREE or not plain.is_steady(snapshot, now):
         return False
     deadline = limits.deadline(snapshot)
-    return (deadline is None or not reached(deadline, now)) and not limits.reached(snapshot, now)
+    return deadline is None or not reached(deadline, now)
 
 
 def _is_step(snapshot: Snapshot, name: str) -> bool:
